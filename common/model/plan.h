@@ -26,14 +26,17 @@ struct sl_span {
 struct sl_key_part {            /* one attribute of a correlation key */
 	const char *name;       /* lower case */
 	int value;              /* expression of contextAttributeValue, or SL_NO_EXPR */
+	int from_event;         /* CNCF correlation-token: expression over the event that gives its value; SL_NO_EXPR: the attribute */
 };
 struct sl_attr_filter {         /* literal contextAttributeValue: a filter, not part of the key */
 	const char *name;       /* lower case */
 	const char *value;      /* canonical; compared by equality */
+	int pattern;            /* Direktiv: template of an unanchored regular expression (A44); SL_NO_EXPR: `value` holds */
 };
 struct sl_event_def {
 	const char *name;       /* the author's name for it */
 	const char *type, *source;      /* NULL: any (A80: equality) */
+	const char *id_or_type;         /* CNCF eventID: equals the event's id or type (A54); NULL: any */
 	bool produced;
 	bool data_only;         /* 0.8 dataOnly, default true */
 	struct sl_key_part *keys;       /* sorted by name */
@@ -41,6 +44,9 @@ struct sl_event_def {
 	struct sl_attr_filter *filters;
 	int filter_count;
 	int set;                /* index into plan->sets, -1 when unkeyed */
+	/* Set by sl_plan_mark_events (engine/plans.h): */
+	bool waited;            /* some await other than the start's refers to it */
+	bool may_be_unbound;    /* waited and keyed, and a wait can be armed before the key's values are known */
 };
 struct sl_key_set {             /* event definitions whose keys have the same names */
 	const char **names;     /* sorted, lower case */
@@ -81,6 +87,7 @@ struct sl_retry {
 };
 enum sl_then { SL_THEN_RAISE, SL_THEN_GOTO, SL_THEN_CONTINUE };
 struct sl_goto;
+struct sl_raise;
 struct sl_rule {                /* first match in list order */
 	struct sl_match *matches;
 	int match_count;
@@ -88,6 +95,12 @@ struct sl_rule {                /* first match in list order */
 	const struct sl_retry *retry;   /* NULL: none */
 	enum sl_then then;      /* after the retries */
 	struct sl_goto *next;   /* THEN_GOTO */
+	/* other languages; zero in 0.8 */
+	struct sl_match *excepts;       /* 0.9 exceptWhen beside when: not those */
+	int except_count;
+	const struct sl_raise *raise;   /* THEN_RAISE: this error instead of the caught one (0.9 throw) */
+	bool compensate;                /* compensate first (A91) */
+	const char *error_key;          /* Direktiv: state data member that receives {code, msg} before anything else (A34) */
 };
 
 /* --- control flow --- */
@@ -98,6 +111,7 @@ struct sl_emit {                /* one produced event */
 	int data;               /* template; SL_NO_EXPR: whole state data (A83) */
 	int context;            /* template yielding an object of attributes, or SL_NO_EXPR */
 	struct sl_span delay;   /* not before that (Direktiv) */
+	const char *content_type;       /* Direktiv datacontenttype: other than JSON, base64 text is decoded; NULL: JSON */
 };
 enum sl_goto_kind { SL_GOTO_STATE, SL_GOTO_END };
 enum sl_end_kind { SL_END_COMPLETE, SL_END_TERMINATE, SL_END_FAIL, SL_END_CONTINUE };
@@ -113,6 +127,7 @@ struct sl_goto {                /* leaving a state: compensate, then transform, 
 	const char *error_code; /* END_FAIL */
 	const char *continue_workflow, *continue_version;       /* END_CONTINUE */
 	int continue_data;
+	struct sl_timeouts *continue_timeouts;  /* continueAs.workflowExecTimeout: instead of the successor's own; NULL: none */
 };
 
 enum sl_node_kind {
@@ -141,11 +156,15 @@ struct sl_state {
 	struct sl_goto *next;           /* NULL: the body decides (CHOOSE, AWAIT alternatives) */
 	int compensated_by;             /* index of the state, -1 none */
 	bool for_compensation;
+	/* other languages */
+	struct sl_filter *result;       /* CNCF ResultPath: the body's data go through this into the state's; NULL: it works on them */
+	struct sl_raise *log;           /* Direktiv `log`: only its message is used; NULL: none */
 };
 struct sl_actions {
 	struct sl_node **items;
 	int count;
 	bool parallel;                  /* A76: arguments from the data at the start, results merged as they complete */
+	bool collect;                   /* CNCF PARALLEL: the results make an array in list order (A52) instead of merging */
 };
 struct sl_action {
 	const char *name;               /* NULL allowed */
@@ -156,8 +175,9 @@ struct sl_action {
 	struct sl_rule *rules;
 	int rule_count;
 	struct sl_span timeout;         /* actionExecTimeout (A10): each attempt, sleeps excluded */
-	bool async;                     /* invoke: async: start and go on */
-	struct sl_node *body;
+	bool async;                     /* invoke: async: start and go on; its result and its errors are nobody's */
+	struct sl_node *body;           /* a CALL's answer, an AWAIT's event (see there), a SUBFLOW's output is the result */
+	struct sl_filter *output;       /* CNCF OutputPath of an action: `select` on the data after the result; NULL: none */
 };
 struct sl_call {
 	int function;                   /* index into plan->functions */
@@ -182,7 +202,13 @@ struct sl_alt {                         /* one alternative of an await */
 	struct sl_filter filter;        /* applied to each consumed event, in order of the cond's events */
 	struct sl_node *body;           /* NULL: none */
 	struct sl_goto *next;           /* switch: where this alternative leads; NULL: the state's own goto */
+	/* CNCF: an alternative's own time, counted from arming; then it leads there */
+	struct sl_span timeout;
+	struct sl_goto *timeout_next;
 };
+/* In a STATE each event's data are merged through its alternative's filter. As the body of an ACTION (0.8 eventRef, 0.9
+ * subscribe) the event's data are the action's result: the one alternative's filter replaces everything (TARGET_SET
+ * without a path) and the action's own result filter merges that. */
 struct sl_await {
 	struct sl_alt *alts;
 	int alt_count;
@@ -202,6 +228,10 @@ struct sl_fork {
 	int count;
 	int need;                       /* branches that must complete: count = all */
 	bool collect;                   /* results: false = merge of changes in branch order (A18), true = array */
+	/* Direktiv, CNCF */
+	struct sl_filter *result;       /* where the array goes; NULL: it becomes the data */
+	bool tolerant;                  /* failing branches count only when `need` can no longer be reached (mode or, A40) */
+	const char *failed_code;        /* code of the error then; NULL: the last branch's */
 };
 struct sl_each {
 	int collection;                 /* must yield an array */
@@ -211,7 +241,7 @@ struct sl_each {
 	int64_t batch;                  /* whole batches (A74); 0 = all */
 	int output;                     /* path expression; SL_NO_EXPR: results are discarded (A73) */
 	bool replace;                   /* collect by replacing instead of extending */
-	struct sl_node *body;
+	struct sl_node *body;           /* ACTIONS; what an iteration contributes: A72 */
 };
 struct sl_sleep { struct sl_span span; };
 struct sl_assign { int value; struct sl_filter filter; };       /* inject: merge at the top */
@@ -226,7 +256,23 @@ struct sl_choose {
 	int count;
 	struct sl_goto *otherwise;      /* NULL: no match ends the workflow (A114 lenient) */
 };
-struct sl_raise { const char *code; int message; bool go_on; };
+struct sl_raise {
+	const char *code;
+	int message;
+	bool go_on;
+	int error;                      /* 0.9 throw: template of {type, status, title, detail}; SL_NO_EXPR: code and message */
+};
+struct sl_schema { int schema; bool fail; };            /* a constant of the program; fail: an error, else a warning */
+struct sl_validate { int subject; struct sl_schema schema; };   /* Direktiv validate */
+enum sl_variable_scope { SL_VARIABLE_INSTANCE, SL_VARIABLE_WORKFLOW, SL_VARIABLE_NAMESPACE };
+struct sl_variable_item {
+	const char *key;
+	enum sl_variable_scope scope;
+	const char *as;                 /* getter: member of `.var`; NULL: key */
+	int value;                      /* setter; SL_NO_EXPR: getter. null deletes (A41) */
+	const char *mime;               /* setter: NULL: application/json */
+};
+struct sl_variable { struct sl_variable_item *items; int count; };
 
 struct sl_node {
 	enum sl_node_kind kind;
@@ -248,6 +294,8 @@ struct sl_node {
 		struct sl_emit emit;
 		struct sl_choose choose;
 		struct sl_raise raise;
+		struct sl_validate validate;
+		struct sl_variable variable;
 	} u;
 };
 
@@ -261,14 +309,26 @@ struct sl_http_param {                  /* OpenAPI 3 Parameter Object */
 	const char *style;              /* OpenAPI 3.0.3 "Style Values"; never NULL */
 	jv fallback;                    /* schema default, or invalid */
 };
+/* Arguments -> request. An argument whose name is a parameter's goes there. Of the rest:
+ * - rest_query: each becomes a query parameter (style form, exploded);
+ * - has_body: they make up the body as one object; a parameter of SL_IN_BODY names a member of it (required, default).
+ *   If the only one left is called `body` and no SL_IN_BODY parameter has that name, its value alone is the body (for bodies that
+ *   are no objects). With nothing left there is no body unless body_required (then {}).
+ * - neither: they are not sent.
+ * body_type says how the body is written: application/json (and ...+json), application/x-www-form-urlencoded (members as in
+ * style form), text/plain (a string as it is, anything else as JSON). */
 struct sl_http_call {
 	const char *method;             /* upper case */
-	const char *url;                /* server URL + path template with {name} */
+	const char *url;                /* server URL + path template with {name}; NULL: the document was not read (compiled without
+	                                 * resources, or mocked) and the function cannot be called */
 	struct sl_http_param *params;
 	int param_count;
 	bool has_body;
 	const char *body_type;          /* media type of the request body */
 	const char *accept;             /* Accept header */
+	bool body_required;
+	bool rest_query;
+	bool reserved_args;             /* 0.9 http: arguments `body`, `headers`, `cookies` are these themselves */
 };
 struct sl_function {
 	const char *name, *ptr;
@@ -288,11 +348,27 @@ struct sl_start_events {                /* the start state waits for events: the
 	 * Names that the start events have in common, sorted; 0 = uncorrelated. */
 	const char **common;
 	int common_count;
+	/* Direktiv: starts are no state (await NULL, count > 0) */
+	struct sl_filter *filters;      /* one per event: how it enters the data; NULL: await's alternatives say */
+	bool window_each;               /* window_ms is the life of each waiting event (A140), not of the group */
 };
 struct sl_timeouts {
 	struct sl_span workflow;        /* workflowExecTimeout */
 	bool interrupt;
 	int run_before;                 /* state index, -1 none */
+	struct sl_span kill;            /* Direktiv: hard end */
+};
+enum sl_schedule_kind { SL_SCHEDULE_CRON, SL_SCHEDULE_INTERVAL };
+struct sl_schedule {
+	enum sl_schedule_kind kind;
+	const char *text;               /* cron (A24), or R/... (A101) */
+	const char *timezone;           /* IANA name; NULL: UTC */
+	int64_t valid_until_ms;         /* 0: for ever */
+};
+/* What a language calls the errors that Sluice raises itself. */
+struct sl_error_name { const char *code, *type; int status; };
+struct sl_error_names {
+	struct sl_error_name timeout, expression, data, collection, schema;
 };
 
 struct sl_plan {
@@ -318,6 +394,16 @@ struct sl_plan {
 	void (*program_free)(struct sl_program *program);       /* set beside it: model is below expr */
 	struct sl_map nodes;            /* ptr -> struct sl_node */
 	jv source;                      /* the resolved definition, for `show` and hashing */
+	/* what 0.8's core does not need yet; zero or NULL: absent */
+	struct sl_schedule *schedules;
+	int schedule_count;
+	struct sl_schema *input_schema, *output_schema;
+	int *instance_key;              /* 0.9 `key`: expression over the input that gives the instance's id */
+	bool singular;                  /* Direktiv: refuse to start while one runs (A146) */
+	bool started_only;              /* Direktiv: no start by command or as a subflow (A142) */
+	bool object_data;               /* Direktiv: data must stay an object (A39) */
+	const char *input_key;          /* Direktiv: input that is no object goes there (A43) */
+	const struct sl_error_names *error_names;       /* NULL: model/error.h */
 };
 
 /* An empty plan with one reference. The program is set by the front end. */

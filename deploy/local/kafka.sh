@@ -69,7 +69,7 @@ start() {
 	mkdir -p "$DIR" || die "cannot write $DIR"
 	DIR=$(cd "$DIR" && pwd)
 	if pid=$(pid_of "$DIR/kafka.pid" "$DIR/server.properties"); then
-		echo "$NAME: already running on 127.0.0.1:$(cat "$DIR/kafka.port")" >&2
+		cat "$DIR/kafka.env"
 		return
 	fi
 	need java default-jre-headless

@@ -20,7 +20,7 @@ start() {
 	mkdir -p "$DIR/redis-data" || die "cannot write $DIR"
 	DIR=$(cd "$DIR" && pwd)
 	if running >/dev/null; then
-		echo "$NAME: already running on 127.0.0.1:$(cat "$DIR/redis.port")" >&2
+		cat "$DIR/redis.env"
 		return
 	fi
 	[ -s "$DIR/redis.port" ] || free_port >"$DIR/redis.port"

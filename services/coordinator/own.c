@@ -1,0 +1,761 @@
+/* Own lanes: one partition of sluice.instances through take, load, step, commit, emit (design section 3; R2, R4, R5, R7).
+ *
+ *   PROVE -> TAKE -> RUN -> DEFS -> LOAD <-> STEP -> COMMIT -> RUN
+ *
+ * A refused or lost commit leads back to PROVE with an empty cache. The outbox of a batch is on its way while the next batch
+ * is read and stepped; only the next commit waits for it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/base/log.h"
+#include "common/engine/mailbox.h"
+#include "services/coordinator/road.h"
+
+#define MIRROR_MS 1000
+#define CAREFUL_TAKES 3         /* R7: "from 2 on" counts the takes before this one */
+#define NOTE_MAX 3
+#define SWEEP_MAX 1000
+
+static void own_log(const struct own_lane *lane, enum sl_level level, const char *text)
+{
+	sl_log(level, "%s/%d: %s", lane->co->opt.topics->instances, (int)lane->partition, text);
+}
+
+static void drop_cache(struct own_lane *lane)
+{
+	sl_map_each(&lane->actors, e)
+		sl_actor_free(e->value);
+	sl_map_release(&lane->actors, NULL);
+	lane->actor_bytes = 0;
+}
+
+struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition)
+{
+	struct own_lane *lane = calloc(1, sizeof(*lane));
+	sl_assert(lane);
+	lane->co = co;
+	lane->partition = partition;
+	lane->stage = OWN_TAKE;
+	lane->applied = lane->mirrored = -1;
+	lane->note_offset = -1;
+	lane->sweep = jv_invalid();
+	sl_arena_init(&lane->arena);
+	sl_arena_init(&lane->emit_arena);
+	sl_effects_init(&lane->fx, &lane->arena);
+	sl_effects_init(&lane->outbox, &lane->arena);
+	return lane;
+}
+
+void own_lane_free(struct own_lane *lane)
+{
+	if (lane->timer)
+		lane->co->opt.clock->ops->stop(lane->co->opt.clock, lane->timer);
+	pass_reset(lane);
+	drop_cache(lane);
+	inbox_release(&lane->inbox, lane->co, lane->co->owned);
+	free(lane->stack.items);
+	free(lane->why);
+	sl_effects_release(&lane->fx);
+	sl_effects_release(&lane->outbox);
+	sl_arena_release(&lane->arena);
+	sl_arena_release(&lane->emit_arena);
+	free(lane);
+}
+
+bool own_lane_quiet(const struct own_lane *lane)
+{
+	return lane->stage == OWN_STOPPED || (lane->stage == OWN_RUN && !lane->inbox.count && !lane->emitting && !lane->stack.count);
+}
+
+/* --- waiting and trying again --- */
+
+static void backoff_over(void *arg)
+{
+	struct own_lane *lane = arg;
+	lane->timer = NULL;
+	lane->waiting = false;
+	lane->stage = OWN_PROVE;
+	co_wake(lane->co);
+}
+
+/* Forget what is in memory and take the partition again after a while (R4). */
+static void retake(struct own_lane *lane, bool at_once)
+{
+	struct sl_clock *clock = lane->co->opt.clock;
+	pass_reset(lane);
+	drop_cache(lane);
+	lane->emit_first_count = lane->emit_later_count = 0; /* what is unsent is dropped; what is queued may still arrive */
+	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->inbox.count);
+	if (at_once) {
+		lane->stage = OWN_PROVE;
+		return;
+	}
+	lane->stage = OWN_BACKOFF;
+	lane->waiting = true;
+	lane->backoff_ms = lane->backoff_ms ? (lane->backoff_ms < 5000 ? lane->backoff_ms * 2 : 10000) : 100;
+	lane->timer = clock->ops->at(clock, clock->ops->now_ms(clock) + lane->backoff_ms, backoff_over, lane);
+}
+
+/* An answer has come; true: the lane is gone and nothing may be done with it. */
+static bool answered(struct own_lane *lane)
+{
+	lane->out--;
+	lane->waiting = false;
+	co_wake(lane->co);
+	return lane->gone;
+}
+
+static void ask(struct own_lane *lane)
+{
+	lane->out++;
+	lane->waiting = true;
+}
+
+/* --- emit --- */
+
+static void emit_delivered(void *arg, int err)
+{
+	struct own_lane *lane = arg;
+	lane->out--;
+	lane->emit_out--;
+	if (err && !lane->gone)
+		sl_log(SL_ERROR, "%s/%d: Kafka refused a record for good: %s", lane->co->opt.topics->instances, (int)lane->partition,
+			sl_err_text(err));
+	if (!lane->emit_out)
+		co_wake(lane->co);
+}
+
+/* Sends what the producer takes; the records for sluice.instances are delivered before the others are sent. */
+static void emit_turn(struct own_lane *lane)
+{
+	struct sl_broker *broker = lane->co->opt.broker;
+	if (!lane->emitting)
+		return;
+	for (;;) {
+		while (lane->emit_sent < lane->emit_first_count) {
+			if (broker->ops->produce(broker, &lane->emit_first[lane->emit_sent], emit_delivered, lane))
+				return;
+			lane->emit_sent++;
+			lane->emit_out++;
+			lane->out++;
+		}
+		if (lane->emit_out)
+			return;
+		if (!lane->emit_later_count)
+			break;
+		lane->emit_first = lane->emit_later;
+		lane->emit_first_count = lane->emit_later_count;
+		lane->emit_later_count = lane->emit_sent = 0;
+	}
+	lane->emitting = false;
+	sl_arena_clear(&lane->emit_arena);
+}
+
+static void emit_begin(struct own_lane *lane, const struct sl_msg *msgs, int count)
+{
+	sl_assert(!lane->emitting);
+	sl_arena_clear(&lane->emit_arena);
+	lane->emit_first = SL_NEWN(&lane->emit_arena, struct sl_record, count + 1);
+	lane->emit_later = SL_NEWN(&lane->emit_arena, struct sl_record, count + 1);
+	lane->emit_first_count = lane->emit_later_count = lane->emit_sent = 0;
+	for (int i = 0; i < count; i++) {
+		bool first = sl_msg_route(msgs[i].kind) == SL_TO_INST;
+		struct sl_record *rec =
+			first ? &lane->emit_first[lane->emit_first_count] : &lane->emit_later[lane->emit_later_count];
+		int err = emit_record(lane->co, &lane->emit_arena, &msgs[i], rec);
+		if (err) {
+			sl_log(SL_ERROR, "%s/%d: effect %s cannot be encoded: %s", lane->co->opt.topics->instances,
+				(int)lane->partition, sl_msg_kind_text(msgs[i].kind), sl_err_text(err));
+			continue;
+		}
+		if (first)
+			lane->emit_first_count++;
+		else
+			lane->emit_later_count++;
+	}
+	lane->emitting = true;
+	emit_turn(lane);
+}
+
+/* --- prove and take (R4) --- */
+
+static void proved(void *arg, int err)
+{
+	struct own_lane *lane = arg;
+	if (answered(lane))
+		return;
+	if (err)
+		retake(lane, false); /* a revoke is on its way, or the group will have us back */
+	else
+		lane->stage = OWN_TAKE;
+}
+
+static void prove(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	ask(lane);
+	if (co->opt.broker->ops->commit(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1, NULL, proved, lane))
+		proved(lane, SL_EAGAIN);
+}
+
+static const char *field(const struct sl_hash *hash, const char *name, size_t *ret_len)
+{
+	for (int i = 0; i < hash->count; i++) {
+		if (strcmp(hash->fields[i].name, name) == 0) {
+			if (ret_len)
+				*ret_len = hash->fields[i].len;
+			return hash->fields[i].value;
+		}
+	}
+	return NULL;
+}
+
+static int64_t number(const struct sl_hash *hash, const char *name, int64_t otherwise)
+{
+	const char *text = field(hash, name, NULL);
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+static void stop_lane(struct own_lane *lane, const char *text)
+{
+	lane->stage = OWN_STOPPED;
+	co_fatal(lane->co, SL_ESTORE, text);
+}
+
+/* The log must still hold what comes behind the applied offset. */
+static bool log_covers(struct own_lane *lane)
+{
+	struct sl_broker *broker = lane->co->opt.broker;
+	const char *topic = lane->co->opt.topics->instances;
+	int64_t low = 0, high = 0;
+	char text[512];
+	if (broker->ops->watermarks(broker, topic, lane->partition, &low, &high)) {
+		retake(lane, false);
+		return false;
+	}
+	if (lane->applied + 1 >= low && lane->applied + 1 <= high)
+		return true;
+	snprintf(text, sizeof(text),
+		"%s/%d: the store has applied offset %" PRId64 ", but the topic holds %" PRId64 " to %" PRId64
+		". Either the topic was made anew or lost records, or the store is another one's. Restore the matching Redis, "
+		"or give up what lies between: HSET sluice:p:{%d} applied %" PRId64,
+		topic, (int)lane->partition, lane->applied, low, high - 1, (int)lane->partition,
+		lane->applied + 1 < low ? low - 1 : high - 1);
+	stop_lane(lane, text);
+	return false;
+}
+
+/* The todo of the last owner goes on the stack before any record is taken. */
+static bool read_todo(struct own_lane *lane, const struct sl_hash *hash, struct sl_diags *diags)
+{
+	size_t len;
+	const char *todo = field(hash, "todo", &len);
+	struct sl_list_item *items;
+	int count;
+	if (!todo || !len)
+		return true;
+	if (sl_list_read((struct sl_bytes){todo, len}, &lane->arena, &items, &count, diags))
+		return false;
+	for (int i = count - 1; i >= 0; i--) {
+		struct work work = {.msg = items[i].msg};
+		char *rest;
+		work.offset = strtoll(items[i].path, &rest, 10);
+		work.time_ms = strtoll(*rest == ':' ? rest + 1 : rest, &rest, 10);
+		work.path = sl_arena_str(&lane->arena, *rest == ':' ? rest + 1 : rest);
+		todo_push(&lane->stack, &work);
+	}
+	lane->dirty = count > 0;
+	return true;
+}
+
+static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struct sl_diags *diags)
+{
+	size_t len;
+	const char *outbox = field(hash, "outbox", &len);
+	struct sl_list_item *items;
+	struct sl_arena arena;
+	int count = 0;
+	if (!outbox || !len)
+		return true;
+	sl_arena_init(&arena);
+	int err = sl_list_read((struct sl_bytes){outbox, len}, &arena, &items, &count, diags);
+	if (!err) {
+		struct sl_msg *msgs = SL_NEWN(&arena, struct sl_msg, count + 1);
+		for (int i = 0; i < count; i++)
+			msgs[i] = items[i].msg;
+		emit_begin(lane, msgs, count);
+		for (int i = 0; i < count; i++)
+			sl_msg_clear(&msgs[i]);
+	}
+	sl_arena_release(&arena);
+	return !err;
+}
+
+static void read_note(struct own_lane *lane, const struct sl_hash *hash)
+{
+	const char *note = field(hash, "note", NULL);
+	lane->note_offset = -1;
+	lane->note_count = 0;
+	if (note && sscanf(note, "%" SCNd64 " %" SCNd64, &lane->note_offset, &lane->note_count) != 2)
+		lane->note_offset = -1;
+	lane->takes = number(hash, "takes", 1);
+	lane->careful = lane->takes >= CAREFUL_TAKES;
+	lane->noted = false;
+	if (lane->careful)
+		own_log(lane, SL_WARN, "taken several times without a commit: going carefully, one record at a time");
+}
+
+static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
+{
+	struct own_lane *lane = arg;
+	struct sl_coordinator *co = lane->co;
+	struct sl_diags diags;
+	if (answered(lane))
+		return;
+	if (err || count < 1) {
+		retake(lane, false);
+		return;
+	}
+	lane->epoch = number(hashes, "epoch", 0);
+	lane->applied = number(hashes, "applied", -1);
+	if (!log_covers(lane))
+		return;
+	read_note(lane, hashes);
+	sl_diags_init(&diags);
+	bool ok = read_outbox(lane, hashes, &diags) && read_todo(lane, hashes, &diags);
+	if (!ok) {
+		char text[512];
+		snprintf(text, sizeof(text), "sluice:p:{%d} holds an outbox or todo that this release cannot read: %s",
+			(int)lane->partition, sl_diags_first(&diags));
+		stop_lane(lane, text);
+	} else {
+		lane->stage = OWN_RUN;
+		lane->started = true;
+		co->opt.broker->ops->start(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1);
+	}
+	sl_diags_release(&diags);
+}
+
+static void take(struct own_lane *lane)
+{
+	if (lane->emit_out)
+		return; /* deliveries of our own last outbox */
+	lane->emitting = false;
+	ask(lane);
+	lane->co->opt.store->ops->take(lane->co->opt.store, "p", lane->partition, taken, lane);
+}
+
+/* --- load --- */
+
+static bool visit_neighbour(void *arg, const char *ns, const char *id)
+{
+	pass_want(arg, ns, id);
+	return true;
+}
+
+static void add_actor(struct own_lane *lane, const char *key, const struct sl_hash *hash)
+{
+	const char *tilde = strchr(key, '~');
+	char *ns = sl_arena_strn(&lane->arena, key, (size_t)(tilde - key));
+	struct sl_actor *actor = sl_actor_new(ns, tilde + 1);
+	struct sl_diags diags;
+	if (hash->count) {
+		struct sl_field *fields = SL_NEWN(&lane->arena, struct sl_field, hash->count);
+		for (int i = 0; i < hash->count; i++)
+			fields[i] = (struct sl_field){hash->fields[i].name, {hash->fields[i].value, hash->fields[i].len}};
+		sl_diags_init(&diags);
+		int err = sl_actor_load(&lane->co->engine, actor, fields, hash->count, &diags);
+		if (err) {
+			sl_map_set(&lane->broken, key, sl_arena_printf(&lane->arena, "stored state of %s: %s", tilde + 1,
+				*sl_diags_first(&diags) ? sl_diags_first(&diags) : sl_err_text(err)));
+			sl_actor_free(actor);
+			sl_diags_release(&diags);
+			return;
+		}
+		sl_diags_release(&diags);
+	}
+	lane->actor_bytes += actor->bytes;
+	sl_map_set(&lane->actors, key, actor);
+	/* who is subscribed will probably get a delivery: read it with the rest */
+	if (actor->kind == SL_ACTOR_MAILBOX && hash->count)
+		sl_actor_neighbours(actor, visit_neighbour, lane);
+}
+
+static void loaded(void *arg, int err, const struct sl_hash *hashes, int count)
+{
+	struct own_lane *lane = arg;
+	struct sl_map asked;
+	if (answered(lane))
+		return;
+	if (err) {
+		retake(lane, false);
+		return;
+	}
+	asked = lane->missing;
+	sl_map_init(&lane->missing);
+	int i = 0;
+	sl_map_each(&asked, e)
+		if (i < count)
+			add_actor(lane, e->key, &hashes[i++]);
+	sl_map_release(&asked, NULL);
+}
+
+static void swept(void *arg, int err, const struct sl_scored *items, int count)
+{
+	struct own_lane *lane = arg;
+	if (answered(lane))
+		return;
+	if (err) {
+		retake(lane, false);
+		return;
+	}
+	lane->sweep_read = true;
+	jv_free(lane->sweep);
+	lane->sweep = jv_array();
+	for (int i = 0; i < count; i++)
+		lane->sweep = jv_array_append(lane->sweep, jv_string(items[i].member));
+}
+
+/* Reads what is missing; false: nothing is. */
+static bool load(struct own_lane *lane)
+{
+	struct sl_store *store = lane->co->opt.store;
+	if (lane->sweep_wanted && !lane->sweep_read) {
+		ask(lane);
+		store->ops->range(store, lane->partition, "e", 0,
+			(double)lane->co->opt.clock->ops->now_ms(lane->co->opt.clock), SWEEP_MAX, swept, lane);
+		return true;
+	}
+	if (!lane->missing.count)
+		return false;
+	const char **keys = SL_NEWN(&lane->arena, const char *, lane->missing.count);
+	int n = 0;
+	sl_map_each(&lane->missing, e)
+		keys[n++] = e->value;
+	ask(lane);
+	store->ops->load(store, lane->partition, keys, n, loaded, lane);
+	return true;
+}
+
+/* --- commit --- */
+
+struct ops { struct sl_op *items; int count, cap; struct sl_arena *arena; };
+
+static struct sl_op *op(struct ops *ops, enum sl_op_kind kind, const char *key, const char *name)
+{
+	if (ops->count == ops->cap) {
+		int cap = ops->cap ? ops->cap * 2 : 256;
+		struct sl_op *grown = SL_NEWN(ops->arena, struct sl_op, cap);
+		if (ops->count)
+			memcpy(grown, ops->items, (size_t)ops->count * sizeof(*grown));
+		ops->items = grown;
+		ops->cap = cap;
+	}
+	struct sl_op *o = &ops->items[ops->count++];
+	*o = (struct sl_op){.kind = kind, .key = key, .field = name};
+	return o;
+}
+
+static void set_text(struct ops *ops, const char *key, const char *name, const char *text)
+{
+	op(ops, SL_OP_HSET, key, name)->value = (struct sl_bytes){text, strlen(text)};
+}
+
+static bool is_live(const struct sl_summary *s)
+{
+	return s->exists && *s->plan && s->status < SL_COMPLETED;
+}
+
+/* Listing, expiry and live counts follow the actor in the same script (design section 7). */
+static void index_ops(struct ops *ops, const char *key, const struct sl_summary *old, const struct sl_summary *new)
+{
+	struct sl_arena *arena = ops->arena;
+	bool listed_old = old->exists && *old->workflow, listed_new = new->exists && *new->workflow;
+	if (listed_old && (!listed_new || old->status != new->status))
+		op(ops, SL_OP_ZREM, "x", sl_arena_printf(arena, "%s|%s|%s", sl_status_text(old->status), old->workflow, key));
+	if (listed_new && (!listed_old || old->status != new->status))
+		op(ops, SL_OP_ZADD, "x", sl_arena_printf(arena, "%s|%s|%s", sl_status_text(new->status), new->workflow, key))
+			->number = new->created_ms;
+	if (old->exists && old->expires_ms && (!new->exists || !new->expires_ms))
+		op(ops, SL_OP_ZREM, "e", key);
+	if (new->exists && new->expires_ms && (!old->exists || old->expires_ms != new->expires_ms))
+		op(ops, SL_OP_ZADD, "e", key)->number = new->expires_ms;
+	if (is_live(old) && !is_live(new))
+		op(ops, SL_OP_HINCR, "p", sl_arena_printf(arena, "n:%s", old->plan))->number = -1;
+	if (is_live(new) && !is_live(old))
+		op(ops, SL_OP_HINCR, "p", sl_arena_printf(arena, "n:%s", new->plan))->number = 1;
+}
+
+static void actor_ops(struct ops *ops, const char *key, struct sl_actor *actor)
+{
+	struct sl_field *fields;
+	struct sl_summary now;
+	int count;
+	bool gone;
+	const char *store_key = sl_store_key(ops->arena, actor->ns, actor->id);
+	sl_actor_changes(actor, ops->arena, &fields, &count, &gone);
+	if (gone)
+		op(ops, SL_OP_DEL, store_key, NULL);
+	for (int i = 0; i < count && !gone; i++) {
+		struct sl_op *o = op(ops, fields[i].value.ptr ? SL_OP_HSET : SL_OP_HDEL, store_key, fields[i].name);
+		o->value = fields[i].value;
+	}
+	sl_actor_summary(actor, &now);
+	index_ops(ops, key, &actor->committed, &now);
+}
+
+/* What the bound left over, next first, with the position of each (design section 3, stage 5). */
+static void todo_ops(struct ops *ops, struct own_lane *lane, struct sl_buf *buf)
+{
+	for (int i = lane->stack.count - 1; i >= 0; i--) {
+		const struct work *w = &lane->stack.items[i];
+		sl_list_add(buf, &w->msg,
+			sl_arena_printf(ops->arena, "%" PRId64 ":%" PRId64 ":%s", w->offset, w->time_ms, w->path));
+	}
+	op(ops, SL_OP_HSET, "p", "todo")->value = sl_buf_bytes(buf);
+}
+
+static void trim_cache(struct own_lane *lane)
+{
+	size_t share = (size_t)(lane->co->opt.cache_bytes_max / (lane->co->partitions ? lane->co->partitions : 1));
+	if (lane->actor_bytes <= share && lane->actors.count < 100000)
+		return;
+	size_t keep = share / 2;
+	sl_map_each(&lane->actors, e) { /* oldest first */
+		if (lane->actor_bytes <= keep && lane->actors.count < 50000)
+			break;
+		struct sl_actor *actor = e->value;
+		lane->actor_bytes -= actor->bytes < lane->actor_bytes ? actor->bytes : lane->actor_bytes;
+		sl_map_del(&lane->actors, e->key);
+		sl_actor_free(actor);
+	}
+}
+
+/* The stack outlives a batch that was cut; everything else of the batch goes. */
+static void keep_todo(struct own_lane *lane)
+{
+	struct sl_arena fresh;
+	struct todo kept = {0};
+	sl_arena_init(&fresh);
+	for (int i = 0; i < lane->stack.count; i++) {
+		struct work w = lane->stack.items[i];
+		sl_msg_copy(&fresh, &w.msg, &lane->stack.items[i].msg);
+		w.path = sl_arena_str(&fresh, lane->stack.items[i].path);
+		todo_push(&kept, &w);
+	}
+	pass_reset(lane);
+	if (!kept.count)
+		return;
+	sl_arena_release(&lane->arena);
+	free(lane->stack.items);
+	lane->arena = fresh;
+	lane->stack = kept;
+	lane->dirty = true;
+}
+
+static void committed(void *arg, int err, const char *text)
+{
+	struct own_lane *lane = arg;
+	if (answered(lane))
+		return;
+	if (err == SL_ESTORE) {
+		own_log(lane, SL_ERROR, text ? text : "the store refused the commit");
+		retake(lane, false); /* goes on by itself after the cure */
+		return;
+	}
+	if (err) {
+		own_log(lane, SL_WARN, err == SL_EFENCED ? "another owner has taken the partition" : "the answer of a commit was lost");
+		retake(lane, err == SL_EFENCED || err == SL_ELOST);
+		return;
+	}
+	sl_map_each(&lane->touched, e) {
+		struct sl_actor *actor = e->value;
+		struct sl_summary now;
+		sl_actor_committed(actor);
+		sl_actor_summary(actor, &now);
+		actor->committed = now;
+	}
+	if (lane->taken)
+		lane->applied = lane->records[lane->taken - 1].offset;
+	lane->takes = 0;
+	lane->careful = lane->noted = false;
+	lane->backoff_ms = 0;
+	emit_begin(lane, lane->outbox.items, lane->outbox.count);
+	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->taken);
+	keep_todo(lane);
+	trim_cache(lane);
+	lane->stage = OWN_RUN;
+}
+
+static void commit(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	struct ops ops = {.arena = &lane->arena};
+	struct sl_buf outbox, todo;
+	sl_map_each(&lane->touched, e)
+		actor_ops(&ops, e->key, e->value);
+	for (int i = 0; i < lane->why_count; i++)
+		*op(&ops, SL_OP_XADD, "why", "d") = lane->why[i];
+	sl_buf_init(&outbox);
+	sl_buf_init(&todo);
+	for (int i = 0; i < lane->outbox.count; i++)
+		sl_list_add(&outbox, &lane->outbox.items[i], "");
+	int64_t applied = lane->taken ? lane->records[lane->taken - 1].offset : lane->applied;
+	set_text(&ops, "p", "applied", sl_arena_printf(&lane->arena, "%" PRId64, applied));
+	set_text(&ops, "p", "takes", "0");
+	op(&ops, SL_OP_HSET, "p", "outbox")->value = sl_buf_bytes(&outbox);
+	todo_ops(&ops, lane, &todo);
+	if (lane->noted)
+		op(&ops, SL_OP_HDEL, "p", "note");
+	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = ops.items, .count = ops.count};
+	ask(lane);
+	co->opt.store->ops->commit(co->opt.store, &c, committed, lane);
+	sl_buf_release(&outbox);
+	sl_buf_release(&todo);
+}
+
+/* --- careful mode (R7) --- */
+
+static void noted(void *arg, int err, const char *text)
+{
+	struct own_lane *lane = arg;
+	(void)text;
+	if (answered(lane))
+		return;
+	if (err) {
+		retake(lane, err == SL_EFENCED || err == SL_ELOST);
+		return;
+	}
+	lane->noted = true;
+	lane->stage = OWN_STEP;
+}
+
+/* Notes what is stepped next; who finds the note of the same record for the third time gives the record up. */
+static void note(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	int64_t offset = lane->limit ? lane->records[0].offset : lane->applied;
+	int64_t count = lane->note_offset == offset ? lane->note_count + 1 : 1;
+	if (count > NOTE_MAX && lane->limit) {
+		struct sl_msg *msg = &lane->records[0].msg;
+		struct sl_msg doomed = *msg;
+		sl_msg_init(msg, SL_MSG_NONE);
+		msg->ns = doomed.ns;
+		msg->to = doomed.to;
+		msg->reason = "stepping this record ended the process three times";
+		jv_free(msg->event);
+		msg->event = jv_copy(doomed.event);
+		sl_msg_clear(&doomed);
+		own_log(lane, SL_ERROR, "giving up a record that ended the process three times");
+		count = 1;
+	}
+	char *text = sl_arena_printf(&lane->arena, "%" PRId64 " %" PRId64, offset, count);
+	struct sl_op set = {.kind = SL_OP_HSET, .key = "p", .field = "note", .value = {text, strlen(text)}};
+	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = &set, .count = 1};
+	ask(lane);
+	co->opt.store->ops->commit(co->opt.store, &c, noted, lane);
+}
+
+/* --- the stages --- */
+
+/* Kafka's committed offset merely mirrors the applied one, for lag tools (design section 3, stage 8). */
+static void mirror(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	int64_t now = co->opt.clock->ops->now_ms(co->opt.clock);
+	if (lane->mirrored == lane->applied || now < lane->mirror_at_ms)
+		return;
+	if (co->opt.broker->ops->commit(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1, NULL, NULL, NULL) == 0)
+		lane->mirrored = lane->applied;
+	lane->mirror_at_ms = now + MIRROR_MS;
+}
+
+/* Far behind: tell the broker to wait, go on when the batch is done. */
+static void backpressure(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	bool full = lane->inbox.count > 4 * co->opt.batch_records_max;
+	bool low = lane->inbox.count < co->opt.batch_records_max;
+	if (full && !lane->paused)
+		co->opt.broker->ops->pause(co->owned, co->opt.topics->instances, lane->partition, lane->paused = true);
+	else if (low && lane->paused)
+		co->opt.broker->ops->pause(co->owned, co->opt.topics->instances, lane->partition, lane->paused = false);
+}
+
+static bool run(struct own_lane *lane)
+{
+	mirror(lane);
+	if ((!lane->inbox.count && !lane->stack.count) || (lane->co->draining && !lane->stack.count))
+		return false;
+	lane->defs_ticket = co_defs_ticket(lane->co);
+	lane->stage = OWN_DEFS;
+	return true;
+}
+
+/* False: waits for the schema of a record's writer. */
+static bool begin(struct own_lane *lane)
+{
+	if (lane->schema_wanted) {
+		switch (sl_schemas_ask(lane->co->schemas, lane->schema_wanted)) {
+		case SL_SCHEMA_COMING:
+			return false;
+		case SL_SCHEMA_MISSING:
+			sl_map_set(&lane->broken, "schema", "unknown");
+			break;
+		case SL_SCHEMA_KNOWN:
+			break;
+		}
+		lane->schema_wanted = 0;
+	}
+	if (!pass_begin(lane))
+		return true; /* asks for the schema in the next round */
+	lane->stage = OWN_LOAD;
+	return true;
+}
+
+void own_lane_turn(struct own_lane *lane)
+{
+	emit_turn(lane);
+	backpressure(lane);
+	while (!lane->waiting) {
+		switch (lane->stage) {
+		case OWN_PROVE:
+			prove(lane);
+			break;
+		case OWN_TAKE:
+			if (lane->emit_out)
+				return;
+			take(lane);
+			break;
+		case OWN_RUN:
+			if (!run(lane))
+				return;
+			break;
+		case OWN_DEFS:
+			if (!co_defs_current(lane->co, lane->defs_ticket))
+				return;
+			if (!begin(lane))
+				return;
+			break;
+		case OWN_LOAD:
+			if (!load(lane))
+				lane->stage = lane->careful && !lane->noted ? OWN_NOTE : OWN_STEP;
+			break;
+		case OWN_NOTE:
+			note(lane);
+			break;
+		case OWN_STEP:
+			lane->stage = pass_run(lane) == PASS_MISSING ? OWN_LOAD : OWN_COMMIT;
+			break;
+		case OWN_COMMIT:
+			if (lane->emitting)
+				return;
+			commit(lane);
+			break;
+		case OWN_BACKOFF:
+		case OWN_STOPPED:
+			return;
+		}
+	}
+}
