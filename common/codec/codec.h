@@ -34,6 +34,10 @@ SL_MUST_CHECK int sl_codec_learn(uint64_t fp, const char *text);
 /* Lists (todo, outbox): length-prefixed messages. Body of an outbox entry: message + explicit path. */
 void sl_list_add(struct sl_buf *list, const struct sl_msg *msg, const char *path);
 struct sl_list_item { struct sl_msg msg; const char *path; };
+/* Items in arena; the caller clears each item's msg. SL_EPARSE damaged; SL_ENOSCHEMA: see sl_list_unknown. */
 SL_MUST_CHECK int sl_list_read(struct sl_bytes list, struct sl_arena *arena, struct sl_list_item **ret, int *ret_count, struct sl_diags *diags);
+
+/* Fingerprint of the first schema in the list that is not known yet (load it with sl_codec_learn, then read again); 0: none. */
+uint64_t sl_list_unknown(struct sl_bytes list);
 
 #endif

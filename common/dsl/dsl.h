@@ -4,7 +4,8 @@
 
 #include "common/model/plan.h"
 
-enum sl_dialect { SL_DIALECT_AUTO, SL_DIALECT_SW08, SL_DIALECT_SW09, SL_DIALECT_DIREKTIV, SL_DIALECT_CNCF01 };
+enum sl_dialect { SL_DIALECT_AUTO, SL_DIALECT_SW08, SL_DIALECT_SW09, SL_DIALECT_DIREKTIV, SL_DIALECT_CNCF01,
+	SL_DIALECT_SW10 };
 const char *sl_dialect_text(enum sl_dialect dialect);                   /* "sw08" */
 int sl_dialect_of(const char *text, enum sl_dialect *ret);              /* SL_EINVAL */
 
@@ -21,6 +22,8 @@ struct sl_compile_options {
 	bool deploy;                    /* what is not supported yet is an error (SL_EUNSUPPORTED), else a warning */
 	const struct sl_resources *resources;   /* NULL: reference checks that need one are deferred (A120) */
 	const char *file;               /* name for messages */
+	bool trusted;                   /* was checked when it was deployed: libjq's own check of each expression (13 ms) is left out */
+	bool mocked;                    /* functions are answered by mocks: a service document that cannot be had or used is a warning */
 };
 
 /* Compiles. Every violation goes to diags. Returns 0 and a plan (may come with warnings); SL_EPARSE, SL_ESCHEMA, SL_EUNSUPPORTED, SL_EAGAIN

@@ -84,4 +84,9 @@ SL_MUST_CHECK int sl_step(const struct sl_engine *eng, struct sl_actor *actor, c
 /* Sets ns, from, id, time_ms of all effects of a step (from `first` on). */
 void sl_effects_stamp(struct sl_effects *fx, int first, const struct sl_actor *actor, const struct sl_pos *pos, int64_t now_ms);
 
+
+/* Visits the instances that an event at this mailbox will probably be delivered to (its subscribers), until visit says false:
+ * their states are read together with the mailbox's next batch. Nothing for instances. */
+void sl_actor_neighbours(const struct sl_actor *actor, bool (*visit)(void *arg, const char *ns, const char *id), void *arg);
+
 #endif

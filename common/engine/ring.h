@@ -1,37 +1,39 @@
 /* What an actor remembers of the past: the last N marks (64-bit hashes of event identities or effect ids), for R6.
  *
- * Stored form: one small field per slot, so that taking one event writes one slot and not the whole ring. The owner names
- * the fields (`r:17`); the value is a JSON string of 16 hex digits. Which slot is written next is told by the values: the
- * highest bit of a mark is the number of the lap, even or odd, and the first slot of another lap than slot 0's is next.
- * So N may be changed by configuration while rings are stored: a longer ring grows at its end, what lies behind the end of a
- * shorter one stays remembered.
+ * Stored form: one small field per slot, so that taking one event writes one slot and not the whole ring. The owner
+ * names the fields (`r:17`); the value is a JSON string of 16 hex digits. Which slot is written next is told by the
+ * values: the highest bit of a mark is the number of the lap, even or odd, and the first slot of another lap than slot
+ * 0's is next. So N may be changed by configuration while rings are stored: a longer ring grows at its end, what lies
+ * behind the end of a shorter one stays remembered.
  *
  * Owner: an actor. One thread. An empty ring has no memory; it grows with its use. Out of memory aborts (R7). */
 #ifndef SL_ENGINE_RING_H
 #define SL_ENGINE_RING_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include "common/base/buf.h"
 #include "common/model/value.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct sl_ring {
-	uint32_t max;           /* slots */
-	uint32_t next;          /* slot that is written next, below max (once `settled`) */
-	uint32_t changed;       /* slots written since the last sl_ring_committed, the newest ones before `next` */
-	bool settled;           /* `next` and `lap` were found after loading */
-	uint64_t lap;           /* lap bit of the next write */
-	struct sl_buf slots;    /* uint64_t each, 0: empty */
-	struct sl_buf index;    /* uint16_t each: slot + 1 by hash, 0: empty; a power of two, none while the ring is small */
+	uint32_t max;	     /* slots */
+	uint32_t next;	     /* slot that is written next, below max (once `settled`) */
+	uint32_t changed;    /* slots written since the last sl_ring_committed, the newest ones before `next` */
+	bool settled;	     /* `next` and `lap` were found after loading */
+	uint64_t lap;	     /* lap bit of the next write */
+	struct sl_buf slots; /* uint64_t each, 0: empty */
+	struct sl_buf
+		index; /* uint16_t each: slot + 1 by hash, 0: empty; a power of two, none while the ring is small */
 };
 
-#define SL_RING_TEXT 19         /* a stored slot with quotes and NUL */
+#define SL_RING_TEXT 19 /* a stored slot with quotes and NUL */
 
 /* `max`: slots, 1..32768 (fewer or more are taken as these). */
 void sl_ring_init(struct sl_ring *ring, int max);
 void sl_ring_release(struct sl_ring *ring);
 
-/* Mark of some bytes: never 0, never with the highest bit. Stored, so it is the same in every release and on every machine. */
+/* Mark of some bytes: never 0, never with the highest bit. Stored, so it is the same in every release and on every
+ * machine. */
 uint64_t sl_ring_mark(const void *bytes, size_t len);
 uint64_t sl_ring_mark_text(const char *text);
 
@@ -48,7 +50,8 @@ uint32_t sl_ring_changed(const struct sl_ring *ring);
 uint32_t sl_ring_changed_slot(const struct sl_ring *ring, uint32_t i);
 void sl_ring_slot_text(const struct sl_ring *ring, uint32_t slot, char ret[static SL_RING_TEXT]);
 void sl_ring_committed(struct sl_ring *ring);
-/* Takes a stored slot, in any order. `slot_text`: what stands behind the prefix of the field's name ("17"). SL_EPARSE. */
+/* Takes a stored slot, in any order. `slot_text`: what stands behind the prefix of the field's name ("17"). SL_EPARSE.
+ */
 SL_MUST_CHECK int sl_ring_load(struct sl_ring *ring, const char *slot_text, struct sl_bytes value);
 
 /* The marks, oldest first, as an array of hex strings: what a successor inherits. */

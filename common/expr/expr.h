@@ -43,6 +43,13 @@ struct sl_expr_site {           /* where it stands, for messages */
  * use them; cycles are an error. SL_EEXPR with a diagnostic. */
 SL_MUST_CHECK int sl_program_add_function(struct sl_program *prog, const char *name, const char *text, const struct sl_expr_site *site, struct sl_diags *diags);
 
+/* After all functions are there: one of them once more, now an error for `fn:` names that nobody defined (when it was
+ * added they might still have come). Only needed for functions that no expression uses. SL_ENOTFOUND without diagnostic. */
+SL_MUST_CHECK int sl_program_check_function(struct sl_program *prog, const char *name, const struct sl_expr_site *site, struct sl_diags *diags);
+/* Definitions that were checked when they were deployed: leave out libjq's own check, 13 ms for each expression that is not
+ * simple. Everything else is checked as always, and what libjq then refuses fails when it is evaluated. */
+void sl_program_set_trusted(struct sl_program *prog, bool trusted);
+
 /* Add and check one. They return its number (>= 0), or an error with a diagnostic: refused words (module
  * directives, input, env, ...: design section 6), unknown `fn:`, what libjq itself says, unknown variables.
  * `text` may have `${ }` around it (A07, A65) or not. */
@@ -57,6 +64,9 @@ int sl_program_add_const(struct sl_program *prog, jv value);
 bool sl_program_uses_secrets(const struct sl_program *prog, int id);
 /* The source text for messages. */
 const char *sl_program_text(const struct sl_program *prog, int id);
+/* One jq expression that gives the same, for sl_expr_once in another process (R8): `fn:` substituted, templates written
+ * out. Valid as long as the program. */
+const char *sl_program_portable(struct sl_program *prog, int id);
 
 /* Evaluate: takes `input`, borrows `vars`. On success *ret is a new reference. */
 SL_MUST_CHECK int sl_program_eval(struct sl_program *prog, int id, jv input, jv vars, jv *ret, struct sl_buf *err);

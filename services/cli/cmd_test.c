@@ -68,9 +68,18 @@ static void report(struct run *run, const char *path, const struct sl_scenario_r
 	}
 }
 
+/* In a folder, NAME.sw.yaml and NAME.sw.json are definitions that scenarios refer to. */
+static bool is_definition(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	return strstr(name ? name : path, ".sw.") != NULL;
+}
+
 static void one(void *arg, const char *path)
 {
 	struct run *run = arg;
+	if (is_definition(path))
+		return;
 	struct sl_scenario_result result;
 	double start = seconds();
 	run->found++;
@@ -131,7 +140,8 @@ const struct sl_cli_command sl_cmd_test = {
 	.name = "test",
 	.usage = "[--filter TEXT] [--junit FILE] [--output json] PATH...",
 	.summary = "run scenario files (in process, in virtual time)",
-	.help = "PATH is a scenario file (JSON or YAML) or a folder of them, taken with its subfolders.\n\n"
+	.help = "PATH is a scenario file (JSON or YAML) or a folder of them, taken with its subfolders; files named\n"
+		"NAME.sw.yaml or NAME.sw.json are definitions, not scenarios.\n\n"
 		"  --filter TEXT   only scenarios with TEXT in name or path\n"
 		"  --junit FILE    write the results as JUnit XML\n"
 		"  --output json   print the results as JSON\n\n"

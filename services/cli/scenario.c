@@ -176,7 +176,7 @@ static void deploy(struct scenario *s, jv def, bool main)
 {
 	struct sl_resources resources = {get_file, s};
 	const char *dialect = sl_json_str(s->doc, "dialect");
-	struct sl_compile_options opt = {.resources = &resources, .file = "definition"};
+	struct sl_compile_options opt = {.resources = &resources, .file = "definition", .mocked = true};
 	struct sl_diags diags;
 	if (dialect && sl_dialect_of(dialect, &opt.dialect)) {
 		sl_buf_printf(&s->diff, strcmp(dialect, "sw10") == 0 ? "not supported yet: dialect %s\n" : "  unknown dialect %s\n",

@@ -114,6 +114,12 @@ static void fatal(void *arg, int err, const char *text)
 		world->stop = sl_arena_str(&world->arena, text);
 }
 
+/* settle() turns everything until nothing moves any more: nobody needs to be woken. */
+static void wake(void *arg)
+{
+	(void)arg;
+}
+
 struct sl_world *sl_world_new(const struct sl_world_options *opt)
 {
 	struct sl_world *world = calloc(1, sizeof(*world));
@@ -135,10 +141,10 @@ struct sl_world *sl_world_new(const struct sl_world_options *opt)
 	world->plans = sl_plans_new();
 	world->driver = sl_memory_broker(world->memory, "driver");
 	struct sl_definitions_options dopt = {.broker = sl_memory_broker(world->memory, "coordinator"), .plans = world->plans,
-		.topic = world->topics.definitions, .fatal = fatal, .arg = world};
+		.topic = world->topics.definitions, .wake = wake, .fatal = fatal, .arg = world};
 	struct sl_coordinator_options copt = {.broker = dopt.broker, .store = sl_memory_store(world->memory, "coordinator"),
 		.clock = sl_memory_clock(world->memory, "coordinator"), .plans = world->plans, .topics = &world->topics,
-		.json = sl_json_default, .group = "sluice", .seed = opt->seed, .single = true, .fatal = fatal, .arg = world};
+		.json = sl_json_default, .group = "sluice", .seed = opt->seed, .single = true, .wake = wake, .fatal = fatal, .arg = world};
 	sl_limits_default(&copt.limits);
 	copt.limits.early_window_ms = 0; /* events come in the order given: nothing overtakes (design section 5) */
 	copt.limits.lifecycle_level = 2;
@@ -623,37 +629,34 @@ static void settle(struct sl_world *world)
 	}
 }
 
-/* Does some instance wait for events in that state? Its stored await frames tell (engine's stored form). */
+/* Does a stored frame wait for events in that state? (engine's stored form: f:PATH with `waits`) */
+static bool frame_waits(const struct sl_kv *field, const char *state)
+{
+	jv frame;
+	if (strncmp(field->name, "f:", 2) != 0 || sl_json_parse(field->value, field->len, &sl_json_default, &frame, NULL))
+		return false;
+	jv waits = sl_json_get(frame, "waits");
+	const char *name = sl_json_str(frame, "state");
+	bool found = jv_is_valid(waits) && name && strcmp(name, state) == 0;
+	jv_free(waits);
+	jv_free(frame);
+	return found;
+}
+
 static bool state_waits(struct sl_world *world, const char *state)
 {
-	for (int i = 0; i < world->instance_count; i++) {
+	bool waits = false;
+	for (int i = 0; i < world->instance_count && !waits; i++) {
 		char key[SL_HOME_MAX + 32];
-		bool waits = false;
 		if (world->instances[i].ended_ms >= 0)
 			continue;
 		snprintf(key, sizeof(key), "i:" NS "~%s", world->instances[i].id);
 		struct sl_hash *hash = sl_memory_peek(world->memory, 0, key);
-		for (int k = 0; k < hash->count && !waits; k++) {
-			if (strcmp(hash->fields[k].name, "h") != 0)
-				continue;
-			jv header;
-			if (sl_json_parse(hash->fields[k].value, hash->fields[k].len, &sl_json_default, &header, NULL))
-				continue;
-			jv waiting = sl_json_get(header, "waiting");
-			int n = jv_get_kind(waiting) == JV_KIND_ARRAY ? jv_array_length(jv_copy(waiting)) : 0;
-			for (int w = 0; w < n; w++) {
-				jv name = jv_array_get(jv_copy(waiting), w);
-				waits = waits || (jv_get_kind(name) == JV_KIND_STRING && strcmp(jv_string_value(name), state) == 0);
-				jv_free(name);
-			}
-			jv_free(waiting);
-			jv_free(header);
-		}
+		for (int k = 0; k < hash->count && !waits; k++)
+			waits = frame_waits(&hash->fields[k], state);
 		sl_memory_hash_free(hash);
-		if (waits)
-			return true;
 	}
-	return false;
+	return waits;
 }
 
 static void release_states(struct sl_world *world)

@@ -352,6 +352,7 @@ void sl_coordinator_free(struct sl_coordinator *co)
 {
 	if (!co)
 		return;
+	sl_coordinator_close(co); /* first: it gives the lanes' records back */
 	for (int32_t p = 0; p < co->partitions && co->lanes; p++)
 		if (co->lanes[p])
 			own_lane_free(co->lanes[p]);
@@ -366,7 +367,6 @@ void sl_coordinator_free(struct sl_coordinator *co)
 		next = lane->next_gone;
 		route_lane_free(lane);
 	}
-	sl_coordinator_close(co);
 	sl_schemas_free(co->schemas);
 	free(co->lanes);
 	sl_arena_release(&co->arena);

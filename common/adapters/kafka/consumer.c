@@ -1,0 +1,444 @@
+/* Joining and leaving: the group's rebalances, the main queue, errors that stop a service. */
+#include "common/adapters/kafka/consumer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/log.h"
+
+#define CLOSE_MS 1500
+#define METADATA_TIMEOUT_MS 300
+
+static const uint64_t one = 1;
+
+struct sl_consumer *sl_kafka_consumer_next(struct sl_consumer *con)
+{
+	return con->next;
+}
+
+struct source *sl_kafka_consumer_source(struct sl_consumer *con, const char *topic, int32_t partition)
+{
+	for (int i = 0; i < con->source_count; i++)
+		if (con->sources[i]->partition == partition && strcmp(con->sources[i]->topic, topic) == 0)
+			return con->sources[i];
+	return NULL;
+}
+
+/* --- news for the service --- */
+
+static void poke(struct sl_consumer *con)
+{
+	ssize_t n = write(sl_wake_fd(con->wake), &one, sizeof(one));
+	(void)n; /* full means that it wakes anyway */
+}
+
+void sl_kafka_consumer_news(struct sl_consumer *con, enum news_kind kind, int32_t partition, int err, const char *text)
+{
+	struct news *news = sl_kafka_client_alloc(sizeof(*news));
+	news->kind = kind;
+	news->partition = partition;
+	news->err = err;
+	news->text = sl_kafka_client_str(text);
+	*con->news_last = news;
+	con->news_last = &news->next;
+	poke(con);
+}
+
+static void tell(struct sl_consumer *con)
+{
+	while (con->news && !con->closed) {
+		struct news *news = con->news;
+		con->news = news->next;
+		if (!con->news)
+			con->news_last = &con->news;
+		const struct sl_consumer_events *ev = &con->events;
+		/* Meanwhile it may have been taken back: then the revocation waits behind this. */
+		if (news->kind == NEWS_ASSIGNED)
+			ev->assigned(ev->arg, news->text, news->partition);
+		else if (news->kind == NEWS_REVOKED)
+			ev->revoked(ev->arg, news->text, news->partition);
+		else
+			ev->fatal(ev->arg, news->err, news->text);
+		free(news->text);
+		free(news);
+	}
+	while (con->finished && !con->closed) {
+		struct offset_commit *commit = con->finished;
+		con->finished = commit->next;
+		if (!con->finished)
+			con->finished_last = &con->finished;
+		if (commit->done)
+			commit->done(commit->arg, commit->err);
+		free(commit);
+	}
+}
+
+static void fatal(struct sl_consumer *con, int err, const char *text)
+{
+	if (con->failed)
+		return;
+	con->failed = true;
+	sl_kafka_consumer_news(con, NEWS_FATAL, -1, err, text);
+}
+
+static void out_of_range(struct sl_consumer *con, const rd_kafka_message_t *msg)
+{
+	struct sl_buf text;
+	sl_buf_init(&text);
+	sl_buf_printf(&text, "%s/%d: the offset to go on from is not in the log (%s). Choose: restore the topic to where it holds that "
+			     "offset, or accept the gap and set the offset of %s%s by hand to one that it holds",
+		msg->rkt ? rd_kafka_topic_name(msg->rkt) : "?", msg->partition, rd_kafka_message_errstr(msg), con->group ? "group " : "this reader",
+		con->group ? con->group : "");
+	fatal(con, SL_ECONFIG, text.data);
+	sl_buf_release(&text);
+}
+
+void sl_kafka_consumer_error(struct sl_consumer *con, const rd_kafka_message_t *msg)
+{
+	char text[600];
+	const char *topic = msg->rkt ? rd_kafka_topic_name(msg->rkt) : "Kafka";
+	switch (msg->err) {
+	case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+		return;
+	case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+	case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+	case RD_KAFKA_RESP_ERR__NO_OFFSET:
+		out_of_range(con, msg);
+		return;
+	case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+	case RD_KAFKA_RESP_ERR__FENCED:
+		fatal(con, SL_EFENCED, "another process has joined the group under the same instance id; give each process its own");
+		return;
+	case RD_KAFKA_RESP_ERR__FATAL:
+		if (rd_kafka_fatal_error(con->rk, text, sizeof(text)) == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
+			fatal(con, SL_EFENCED,
+				"another process has joined the group under the same instance id; give each process its own");
+		else
+			fatal(con, SL_ECONFIG, text);
+		return;
+	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+	case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+	case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+	case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+		snprintf(text, sizeof(text), "%s: %s", topic, rd_kafka_message_errstr(msg));
+		fatal(con, SL_EREFUSED, text);
+		return;
+	default:
+		sl_kafka_client_log(con->kafka, 4, "%s: %s", topic, rd_kafka_message_errstr(msg));
+	}
+}
+
+/* --- partitions come and go --- */
+
+static void source_add(struct sl_consumer *con, const char *topic, int32_t partition)
+{
+	struct source *src = sl_kafka_consumer_source(con, topic, partition);
+	if (src)
+		return;
+	src = sl_kafka_client_alloc(sizeof(*src));
+	src->topic = sl_kafka_client_str(topic);
+	src->partition = partition;
+	/* Before the assignment: nothing of this partition may reach the main queue. */
+	src->queue = rd_kafka_queue_get_partition(con->rk, topic, partition);
+	sl_assert(src->queue);
+	rd_kafka_queue_forward(src->queue, NULL);
+	rd_kafka_queue_io_event_enable(src->queue, sl_wake_fd(con->wake), &one, sizeof(one));
+	con->sources = realloc(con->sources, (size_t)(con->source_count + 1) * sizeof(struct source *));
+	sl_assert(con->sources);
+	con->sources[con->source_count++] = src;
+}
+
+static void source_free(struct source *src)
+{
+	rd_kafka_queue_io_event_enable(src->queue, -1, NULL, 0);
+	rd_kafka_queue_destroy(src->queue);
+	free(src->topic);
+	free(src);
+}
+
+static void source_remove(struct sl_consumer *con, const char *topic, int32_t partition)
+{
+	for (int i = 0; i < con->source_count; i++) {
+		struct source *src = con->sources[i];
+		if (src->partition != partition || strcmp(src->topic, topic) != 0)
+			continue;
+		source_free(src);
+		con->sources[i] = con->sources[--con->source_count];
+		return;
+	}
+}
+
+static void log_error(const struct kafka *kafka, const char *what, rd_kafka_error_t *error)
+{
+	if (!error)
+		return;
+	sl_kafka_client_log(kafka, 4, "%s: %s", what, rd_kafka_error_string(error));
+	rd_kafka_error_destroy(error);
+}
+
+/* Every partition gets an explicit offset, so that librdkafka asks nobody for one, and is paused until start(). */
+static void take_partitions(struct sl_consumer *con, rd_kafka_topic_partition_list_t *parts, bool incremental)
+{
+	for (int i = 0; i < parts->cnt; i++) {
+		parts->elems[i].offset = 0;
+		source_add(con, parts->elems[i].topic, parts->elems[i].partition);
+	}
+	rd_kafka_pause_partitions(con->rk, parts);
+	if (incremental)
+		log_error(con->kafka, "taking partitions", rd_kafka_incremental_assign(con->rk, parts));
+	else if (rd_kafka_assign(con->rk, parts))
+		sl_kafka_client_log(con->kafka, 4, "taking partitions: %s", rd_kafka_err2str(rd_kafka_last_error()));
+	rd_kafka_pause_partitions(con->rk, parts);
+	for (int i = 0; i < parts->cnt; i++)
+		sl_kafka_consumer_news(con, NEWS_ASSIGNED, parts->elems[i].partition, 0, parts->elems[i].topic);
+}
+
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *parts, void *opaque)
+{
+	struct kafka *kafka = opaque;
+	struct sl_consumer *con = kafka->consumers;
+	while (con && con->rk != rk)
+		con = con->next; /* none: it is being closed */
+	bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
+	if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && con) {
+		sl_kafka_client_up(kafka);
+		take_partitions(con, parts, cooperative);
+		return;
+	}
+	for (int i = 0; con && i < parts->cnt; i++) {
+		if (!sl_kafka_consumer_source(con, parts->elems[i].topic, parts->elems[i].partition))
+			continue;
+		source_remove(con, parts->elems[i].topic, parts->elems[i].partition);
+		sl_kafka_consumer_news(con, NEWS_REVOKED, parts->elems[i].partition, 0, parts->elems[i].topic);
+	}
+	if (cooperative)
+		log_error(kafka, "giving partitions back", rd_kafka_incremental_unassign(rk, parts));
+	else
+		rd_kafka_assign(rk, NULL);
+}
+
+/* A reader without group: every partition of its topics, once their number is known. */
+static void assign_all(struct sl_consumer *con)
+{
+	rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(16);
+	for (int i = 0; i < con->topic_count; i++) {
+		int32_t count = 0;
+		int err = con->kafka->base.ops->partitions(&con->kafka->base, con->topics[i], &count);
+		if (err) {
+			rd_kafka_topic_partition_list_destroy(parts);
+			return; /* the next tick asks again */
+		}
+		for (int32_t p = 0; p < count; p++)
+			rd_kafka_topic_partition_list_add(parts, con->topics[i], p);
+	}
+	con->assigning = false;
+	take_partitions(con, parts, false);
+	rd_kafka_topic_partition_list_destroy(parts);
+}
+
+/* --- serving --- */
+
+void sl_kafka_consumer_serve(void *arg)
+{
+	struct sl_consumer *con = arg;
+	if (con->serving || con->closed)
+		return;
+	con->serving = true;
+	rd_kafka_message_t *msg;
+	while ((msg = rd_kafka_consumer_poll(con->rk, 0)) != NULL) {
+		if (msg->err)
+			sl_kafka_consumer_error(con, msg);
+		else
+			fatal(con, SL_EBUG, "a record came by the consumer's main queue; start again");
+		rd_kafka_message_destroy(msg);
+	}
+	sl_kafka_consumer_seek_again(con);
+	tell(con);
+	bool readable = false;
+	for (int i = 0; !con->closed && i < con->source_count; i++) {
+		struct source *src = con->sources[i];
+		src->ready = true;
+		readable = readable || (src->started && !src->paused);
+	}
+	if (readable)
+		con->events.readable(con->events.arg);
+	con->serving = false;
+}
+
+void sl_kafka_consumer_tick(struct sl_consumer *con)
+{
+	if (con->assigning)
+		assign_all(con);
+	sl_kafka_consumer_serve(con);
+}
+
+/* --- life --- */
+
+static void consumer_freed(void *arg, bool cancelled)
+{
+	(void)cancelled;
+	free(arg);
+}
+
+static void release_all(struct sl_consumer *con)
+{
+	for (int i = 0; i < con->source_count; i++)
+		source_free(con->sources[i]);
+	free(con->sources);
+	con->sources = NULL;
+	con->source_count = 0;
+	while (con->news) {
+		struct news *news = con->news;
+		con->news = news->next;
+		free(news->text);
+		free(news);
+	}
+	for (int i = 0; i < con->topic_count; i++)
+		free(con->topics[i]);
+	free(con->topics);
+	free(con->group);
+}
+
+static void commits_free(struct offset_commit *commit)
+{
+	while (commit) {
+		struct offset_commit *next = commit->next;
+		free(commit);
+		commit = next;
+	}
+}
+
+/* Leaving takes one request; a broker that does not answer must not hold up the end of a service. */
+static void leave(struct sl_consumer *con)
+{
+	rd_kafka_error_t *error = rd_kafka_consumer_close_queue(con->rk, con->main);
+	if (error) {
+		rd_kafka_error_destroy(error);
+		return;
+	}
+	uint64_t end = uv_hrtime() + CLOSE_MS * 1000000ull;
+	while (!rd_kafka_consumer_closed(con->rk) && uv_hrtime() < end) {
+		rd_kafka_message_t *msg = rd_kafka_consume_queue(con->main, 20);
+		if (msg)
+			rd_kafka_message_destroy(msg);
+	}
+}
+
+void sl_kafka_consumer_close(struct sl_consumer *con)
+{
+	con->closed = true;
+	struct sl_consumer **at = &con->kafka->consumers;
+	while (*at && *at != con)
+		at = &(*at)->next;
+	if (*at)
+		*at = con->next;
+	sl_kafka_consumer_handles_free(con);
+	release_all(con);
+	leave(con);
+	rd_kafka_queue_io_event_enable(con->main, -1, NULL, 0);
+	rd_kafka_queue_destroy(con->main);
+	rd_kafka_destroy_flags(con->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	commits_free(con->commits);
+	commits_free(con->finished);
+	sl_wake_free(con->wake);
+	/* Its own callback may have closed it: the memory stays for the rest of this turn. */
+	sl_later_add(con->kafka->later, consumer_freed, con);
+}
+
+static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *diags)
+{
+	struct kafka *kafka = con->kafka;
+	char number[300];
+	rd_kafka_conf_t *conf = sl_kafka_client_conf(kafka, "consumer", diags);
+	if (!conf)
+		return NULL;
+	snprintf(number, sizeof(number), "%d", kafka->session_timeout_ms);
+	sl_kafka_client_default(kafka, "consumer", conf, "session.timeout.ms", number);
+	snprintf(number, sizeof(number), "%d", kafka->session_timeout_ms / 5);
+	sl_kafka_client_default(kafka, "consumer", conf, "heartbeat.interval.ms", number);
+	sl_kafka_client_default(kafka, "consumer", conf, "partition.assignment.strategy", "cooperative-sticky");
+	/* Each partition has its own queue, so these bound a partition. */
+	sl_kafka_client_default(kafka, "consumer", conf, "queued.min.messages", "10000");
+	sl_kafka_client_default(kafka, "consumer", conf, "queued.max.messages.kbytes", "8192");
+	/* A fetch that waits for records delays the first one of a partition that starts. */
+	sl_kafka_client_default(kafka, "consumer", conf, "fetch.wait.max.ms", "100");
+	sl_kafka_client_default(kafka, "consumer", conf, "fetch.error.backoff.ms", "100");
+	sl_kafka_client_default(kafka, "consumer", conf, "fetch.queue.backoff.ms", "100");
+	snprintf(number, sizeof(number), "%zu", kafka->message_bytes_max);
+	sl_kafka_client_default(kafka, "consumer", conf, "message.max.bytes", number);
+	snprintf(number, sizeof(number), "sluice-reader-%s", kafka->client_id);
+	bool ok = sl_kafka_client_force(conf, "group.id", con->group ? con->group : number, diags) &&
+		  sl_kafka_client_force(conf, "enable.auto.commit", "false", diags) &&
+		  sl_kafka_client_force(conf, "enable.auto.offset.store", "false", diags) &&
+		  sl_kafka_client_force(conf, "auto.offset.reset", "error", diags) &&
+		  sl_kafka_client_force(conf, "enable.partition.eof", "false", diags) &&
+		  sl_kafka_client_force(conf, "allow.auto.create.topics", "false", diags);
+	if (ok && con->group && kafka->instance_id)
+		ok = sl_kafka_client_force(conf, "group.instance.id", kafka->instance_id, diags);
+	if (!ok) {
+		rd_kafka_conf_destroy(conf);
+		return NULL;
+	}
+	rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+	return conf;
+}
+
+static int join(struct sl_consumer *con)
+{
+	rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(con->topic_count);
+	for (int i = 0; i < con->topic_count; i++)
+		rd_kafka_topic_partition_list_add(topics, con->topics[i], RD_KAFKA_PARTITION_UA);
+	rd_kafka_resp_err_t err = rd_kafka_subscribe(con->rk, topics);
+	rd_kafka_topic_partition_list_destroy(topics);
+	if (err)
+		sl_kafka_client_log(con->kafka, 3, "cannot subscribe: %s", rd_kafka_err2str(err));
+	return err ? SL_ECONFIG : 0;
+}
+
+int sl_kafka_consumer_new(struct sl_broker *base, const struct sl_consumer_options *opt, struct sl_consumer **ret)
+{
+	struct kafka *kafka = (struct kafka *)base;
+	char text[512];
+	struct sl_diags diags;
+	sl_diags_init(&diags);
+	struct sl_consumer *con = sl_kafka_client_alloc(sizeof(*con));
+	con->kafka = kafka;
+	con->events = opt->events;
+	con->group = sl_kafka_client_str(opt->group);
+	con->news_last = &con->news;
+	con->finished_last = &con->finished;
+	con->topics = sl_kafka_client_alloc(sizeof(char *) * (size_t)(opt->topic_count + 1));
+	for (int i = 0; i < opt->topic_count; i++)
+		con->topics[con->topic_count++] = sl_kafka_client_str(opt->topics[i]);
+	rd_kafka_conf_t *conf = consumer_conf(con, &diags);
+	con->rk = conf ? rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text)) : NULL;
+	if (!con->rk) {
+		sl_kafka_client_log(kafka, 3, "%s", conf ? text : sl_diags_first(&diags));
+		if (conf)
+			rd_kafka_conf_destroy(conf);
+		sl_diags_release(&diags);
+		release_all(con);
+		free(con);
+		return SL_ECONFIG;
+	}
+	sl_diags_release(&diags);
+	con->wake = sl_wake_new(kafka->loop, sl_kafka_consumer_serve, con);
+	rd_kafka_poll_set_consumer(con->rk);
+	con->main = rd_kafka_queue_get_consumer(con->rk);
+	rd_kafka_set_log_queue(con->rk, NULL);
+	rd_kafka_queue_io_event_enable(con->main, sl_wake_fd(con->wake), &one, sizeof(one));
+	con->next = kafka->consumers;
+	kafka->consumers = con;
+	if (opt->group) {
+		int err = join(con);
+		if (err) {
+			sl_kafka_consumer_close(con);
+			return err;
+		}
+	} else {
+		con->assigning = true;
+		poke(con);
+	}
+	*ret = con;
+	return 0;
+}

@@ -1,0 +1,818 @@
+/* Contract of the broker port, on memory and on Kafka. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "common/adapters/kafka/admin.h"
+#include "common/adapters/kafka/kafka.h"
+#include "common/adapters/kafka/mock.h"
+#include "common/base/text.h"
+#include "tests/contract/rig.h"
+
+/* --- a service's side of a consumer --- */
+
+#define PARTS 8
+#define SEEN_MAX 200000
+
+struct seen {
+	int32_t partition;
+	int64_t offset;
+	int number;                     /* of the record: its value */
+};
+
+struct member {
+	struct sl_broker *broker;
+	struct sl_consumer *con;
+	int64_t start_at;               /* SL_OFFSET_... or a number; -1: do not start */
+	bool owned[PARTS];
+	int owned_count, assigned, revoked;
+	struct seen *seen;
+	int seen_count, want, want_owned;
+	int fatal_err, commit_calls, commit_err;
+	char fatal_text[600];
+	bool take_all;                  /* poll when readable */
+};
+
+static void drain(struct member *m)
+{
+	struct sl_record rec;
+	void *handle;
+	while (m->con && m->broker->ops->poll(m->con, &rec, &handle)) {
+		CHECK(m->seen_count < SEEN_MAX);
+		struct seen *s = &m->seen[m->seen_count++];
+		s->partition = rec.partition;
+		s->offset = rec.offset;
+		s->number = rec.value.ptr ? (int)strtol((const char *)rec.value.ptr, NULL, 10) : -1;
+		CHECK(rec.partition < PARTS && m->owned[rec.partition]);
+		m->broker->ops->release(m->con, handle);
+	}
+}
+
+static void on_assigned(void *arg, const char *topic, int32_t partition)
+{
+	struct member *m = arg;
+	CHECK(!m->owned[partition]);
+	m->owned[partition] = true;
+	m->owned_count++;
+	m->assigned++;
+	if (m->start_at != -1)
+		CHECK_INT(m->broker->ops->start(m->con, topic, partition, m->start_at), 0);
+}
+
+static void on_revoked(void *arg, const char *topic, int32_t partition)
+{
+	struct member *m = arg;
+	(void)topic;
+	CHECK(m->owned[partition]);
+	m->owned[partition] = false;
+	m->owned_count--;
+	m->revoked++;
+}
+
+static void on_readable(void *arg)
+{
+	struct member *m = arg;
+	if (m->take_all)
+		drain(m);
+}
+
+static void on_fatal(void *arg, int err, const char *text)
+{
+	struct member *m = arg;
+	m->fatal_err = err;
+	snprintf(m->fatal_text, sizeof(m->fatal_text), "%s", text);
+}
+
+static void join(struct member *m, struct sl_broker *broker, const char *group, const char *topic, int64_t start_at)
+{
+	m->broker = broker;
+	m->start_at = start_at;
+	m->take_all = true;
+	m->seen = calloc(SEEN_MAX, sizeof(*m->seen));
+	struct sl_consumer_options opt = {.group = group, .topics = &topic, .topic_count = 1,
+		.events = {.arg = m, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	CHECK_INT(broker->ops->consumer_new(broker, &opt, &m->con), 0);
+	CHECK_INT(m->assigned, 0); /* never before the call has returned */
+}
+
+static void leave(struct member *m)
+{
+	m->broker->ops->consumer_close(m->con);
+	m->con = NULL;
+	free(m->seen);
+}
+
+static bool saw_enough(void *arg)
+{
+	struct member *m = arg;
+	return m->seen_count >= m->want;
+}
+
+static bool owns_enough(void *arg)
+{
+	struct member *m = arg;
+	return m->owned_count == m->want_owned;
+}
+
+static bool failed(void *arg)
+{
+	return ((struct member *)arg)->fatal_err != 0;
+}
+
+static void await_records(struct rig *rig, struct member *m, int count)
+{
+	m->want = count;
+	if (!rig_until(rig, saw_enough, m, 20000))
+		CHECK_INT(m->seen_count, count);
+}
+
+static void await_owned(struct rig *rig, struct member *m, int count)
+{
+	m->want_owned = count;
+	if (!rig_until(rig, owns_enough, m, 20000))
+		CHECK_INT(m->owned_count, count);
+}
+
+/* --- producing --- */
+
+struct deliveries {
+	int want, count, failed, last_err;
+};
+
+static void on_delivered(void *arg, int err)
+{
+	struct deliveries *d = arg;
+	d->count++;
+	if (err) {
+		d->failed++;
+		d->last_err = err;
+	}
+}
+
+static bool delivered(void *arg)
+{
+	struct deliveries *d = arg;
+	return d->count >= d->want;
+}
+
+static int produce(struct sl_broker *broker, const char *topic, int32_t partition, const char *key, int number, struct deliveries *d)
+{
+	char value[16];
+	int len = snprintf(value, sizeof(value), "%d ", number);
+	struct sl_record rec = {.topic = topic, .partition = partition, .key = {key, key ? strlen(key) : 0}, .value = {value, (size_t)len}};
+	d->want++;
+	return broker->ops->produce(broker, &rec, on_delivered, d);
+}
+
+static void produce_many(struct rig *rig, struct sl_broker *broker, const char *topic, int32_t partition, int from, int to)
+{
+	struct deliveries d = {0};
+	for (int i = from; i < to; i++)
+		CHECK_INT(produce(broker, topic, partition, "k", i, &d), 0);
+	CHECK_INT(d.count, 0);
+	broker->ops->kick(broker);
+	CHECK(rig_until(rig, delivered, &d, 20000));
+	CHECK_INT(d.count, to - from);
+	CHECK_INT(d.failed, 0);
+}
+
+/* --- tests --- */
+
+static void records_arrive_whole_and_in_order(struct rig *rig)
+{
+	const char *topic = rig_name("order");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	produce_many(rig, b, topic, 0, 0, 5000);
+	struct member m = {0};
+	join(&m, b, NULL, topic, SL_OFFSET_BEGINNING);
+	await_records(rig, &m, 5000);
+	rig_settle(rig, 50);
+	CHECK_INT(m.seen_count, 5000);
+	for (int i = 0; i < 5000; i++) {
+		CHECK_INT(m.seen[i].number, i);
+		CHECK_INT(m.seen[i].offset, i);
+	}
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static bool has_record(void *arg)
+{
+	struct member *m = arg;
+	struct sl_record rec;
+	void *handle;
+	if (!m->broker->ops->poll(m->con, &rec, &handle))
+		return false;
+	CHECK_INT(rec.key.len, 3);
+	CHECK(memcmp(rec.key.ptr, "k\0y", 3) == 0);
+	CHECK(rec.value.ptr == NULL);
+	CHECK_INT(rec.header_count, 3);
+	CHECK_STR(rec.headers[0].name, "ce_id");
+	CHECK(rec.headers[0].value.len == 1 && memcmp(rec.headers[0].value.ptr, "7", 1) == 0);
+	CHECK_STR(rec.headers[1].name, "empty");
+	CHECK_INT(rec.headers[1].value.len, 0);
+	CHECK_STR(rec.headers[2].name, "ce_id");
+	CHECK_INT(rec.headers[2].value.len, 2);
+	int64_t now = m->want;
+	CHECK(rec.time_ms / 1000 >= now - 5 && rec.time_ms / 1000 <= now + 60);
+	m->broker->ops->release(m->con, handle);
+	return true;
+}
+
+static void keys_headers_and_time_are_kept(struct rig *rig)
+{
+	const char *topic = rig_name("whole");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	char key[] = "k\0y", value[] = "12";
+	struct sl_header headers[] = {{"ce_id", {"7", 1}}, {"empty", {"", 0}}, {"ce_id", {value, 2}}};
+	struct sl_record rec = {.topic = topic, .partition = -1, .key = {key, 3}, .headers = headers, .header_count = 3};
+	struct deliveries d = {.want = 1};
+	CHECK_INT(b->ops->produce(b, &rec, on_delivered, &d), 0);
+	memset(key, 'x', sizeof(key)); /* a copy was queued */
+	memset(value, 'x', sizeof(value));
+	memset(headers, 0, sizeof(headers));
+	CHECK(rig_until(rig, delivered, &d, 10000));
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	m.take_all = false;
+	m.want = (int)(rig->real ? time(NULL) : sl_memory_now(rig->world) / 1000);
+	CHECK(rig_until(rig, has_record, &m, 10000));
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void keys_choose_partitions_by_murmur2(struct rig *rig)
+{
+	const char *topic = rig_name("keys");
+	rig_topic(rig, topic, PARTS, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	struct deliveries d = {0};
+	int32_t count = 0;
+	int err;
+	while ((err = b->ops->partitions(b, topic, &count)) == SL_EAGAIN)
+		rig_settle(rig, 20);
+	CHECK_INT(err, 0);
+	CHECK_INT(count, PARTS);
+	CHECK_INT(b->ops->partitions(b, rig_name("nowhere"), &count), SL_ENOTFOUND);
+	for (int i = 0; i < 100; i++) {
+		char key[32];
+		snprintf(key, sizeof(key), "default~%d", i);
+		produce(b, topic, -1, key, i, &d);
+	}
+	produce(b, topic, 5, "default~0", 100, &d);
+	CHECK(rig_until(rig, delivered, &d, 10000));
+	CHECK_INT(d.failed, 0);
+	struct member m = {0};
+	join(&m, b, NULL, topic, SL_OFFSET_BEGINNING);
+	await_records(rig, &m, 101);
+	for (int i = 0; i < 101; i++) {
+		char key[32];
+		int len = snprintf(key, sizeof(key), "default~%d", m.seen[i].number);
+		int32_t want = (int32_t)((sl_murmur2(key, (size_t)len) & 0x7fffffff) % PARTS);
+		CHECK_INT(m.seen[i].partition, m.seen[i].number == 100 ? 5 : want);
+	}
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void refused_records_are_told(struct rig *rig)
+{
+	const char *topic = rig_name("small");
+	rig_topic(rig, topic, 1, 20000);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	static char big[8 << 20];
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (char)(rand() >> 7);
+	struct deliveries d = {.want = 1}, huge = {.want = 1}, fine = {0};
+	struct sl_record rec = {.topic = topic, .partition = 0, .value = {big, 60000}};
+	CHECK_INT(b->ops->produce(b, &rec, on_delivered, &d), 0);
+	CHECK_INT(d.count, 0);
+	CHECK(rig_until(rig, delivered, &d, 10000));
+	CHECK_INT(d.last_err, SL_ETOOBIG);
+	rec.value.len = sizeof(big);
+	CHECK_INT(b->ops->produce(b, &rec, on_delivered, &huge), 0);
+	CHECK_INT(huge.count, 0);
+	CHECK(rig_until(rig, delivered, &huge, 10000));
+	CHECK_INT(huge.last_err, SL_ETOOBIG);
+	produce(b, topic, 0, "k", 1, &fine);
+	CHECK(rig_until(rig, delivered, &fine, 10000));
+	CHECK_INT(fine.failed, 0);
+	b->ops->close(b, 1000);
+}
+
+static void nothing_before_start_then_from_there(struct rig *rig)
+{
+	const char *topic = rig_name("start");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	produce_many(rig, b, topic, 0, 0, 1000);
+	struct member m = {0};
+	join(&m, b, NULL, topic, -1);
+	await_owned(rig, &m, 1);
+	rig_settle(rig, 300);
+	drain(&m);
+	CHECK_INT(m.seen_count, 0);
+	CHECK_INT(b->ops->start(m.con, topic, 0, 600), 0);
+	await_records(rig, &m, 400);
+	CHECK_INT(m.seen[0].offset, 600);
+	/* Back in the middle of reading: nothing of before is seen. */
+	m.seen_count = 0;
+	m.take_all = false;
+	produce_many(rig, b, topic, 0, 1000, 2000);
+	rig_settle(rig, 300);
+	CHECK_INT(b->ops->start(m.con, topic, 0, 100), 0);
+	m.take_all = true;
+	await_records(rig, &m, 1900);
+	for (int i = 0; i < 1900; i++)
+		CHECK_INT(m.seen[i].offset, 100 + i);
+	CHECK_INT(b->ops->start(m.con, topic, 0, 2000), 0); /* the end is a place too */
+	m.seen_count = 0;
+	produce_many(rig, b, topic, 0, 2000, 2001);
+	await_records(rig, &m, 1);
+	CHECK_INT(m.seen[0].offset, 2000);
+	CHECK_INT(b->ops->start(m.con, rig_name("other"), 0, 0), SL_EFENCED);
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void paused_partitions_wait_and_lose_nothing(struct rig *rig)
+{
+	const char *topic = rig_name("pause");
+	rig_topic(rig, topic, 2, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	await_owned(rig, &m, 2);
+	int produced = 0;
+	for (int round = 0; round < 10; round++) {
+		b->ops->pause(m.con, topic, 0, true);
+		produce_many(rig, b, topic, 0, produced, produced + 300);
+		produce_many(rig, b, topic, 1, 0, 1);
+		produced += 300;
+		await_records(rig, &m, round * 301 + 1);
+		rig_settle(rig, 30);
+		CHECK_INT(m.seen_count, round * 301 + 1);
+		b->ops->pause(m.con, topic, 0, false);
+		await_records(rig, &m, (round + 1) * 301);
+	}
+	int next = 0;
+	for (int i = 0; i < m.seen_count; i++)
+		if (m.seen[i].partition == 0)
+			CHECK_INT(m.seen[i].offset, next++);
+	CHECK_INT(next, produced);
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void on_commit(void *arg, int err)
+{
+	struct member *m = arg;
+	m->commit_calls++;
+	m->commit_err = err;
+}
+
+static bool committed_once(void *arg)
+{
+	return ((struct member *)arg)->commit_calls > 0;
+}
+
+static int commit(struct rig *rig, struct member *m, const char *topic, int32_t p, int64_t offset, const char *metadata)
+{
+	m->commit_calls = 0;
+	CHECK_INT(m->broker->ops->commit(m->con, topic, p, offset, metadata, on_commit, m), 0);
+	CHECK_INT(m->commit_calls, 0);
+	CHECK(rig_until(rig, committed_once, m, 10000));
+	return m->commit_err;
+}
+
+static void group_offsets_with_metadata(struct rig *rig)
+{
+	const char *topic = rig_name("offsets"), *group = rig_name("group");
+	rig_topic(rig, topic, 2, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	produce_many(rig, b, topic, 0, 0, 100);
+	struct member m = {0};
+	int64_t offset;
+	char *metadata = (char *)1;
+	join(&m, b, group, topic, -1);
+	await_owned(rig, &m, 2);
+	CHECK_INT(b->ops->committed(m.con, topic, 0, &offset, &metadata), 0);
+	CHECK_INT(offset, -1);
+	CHECK(metadata == NULL);
+	CHECK_INT(commit(rig, &m, topic, 0, 40, "50-60,70"), 0);
+	CHECK_INT(commit(rig, &m, topic, 1, 0, NULL), 0);
+	CHECK_INT(b->ops->committed(m.con, topic, 0, &offset, &metadata), 0);
+	CHECK_INT(offset, 40);
+	CHECK_STR(metadata, "50-60,70");
+	free(metadata);
+	CHECK_INT(b->ops->committed(m.con, topic, 1, &offset, &metadata), 0);
+	CHECK_INT(offset, 0);
+	CHECK(metadata == NULL);
+	CHECK_INT(b->ops->start(m.con, topic, 0, SL_OFFSET_COMMITTED), 0);
+	await_records(rig, &m, 60);
+	CHECK_INT(m.seen[0].offset, 40);
+	int64_t low, high;
+	CHECK_INT(b->ops->watermarks(b, topic, 0, &low, &high), 0);
+	CHECK_INT(low, 0);
+	CHECK_INT(high, 100);
+	leave(&m);
+	/* Who comes later goes on there. */
+	struct member n = {0};
+	CHECK_INT(commit(rig, (join(&n, b, group, topic, -1), await_owned(rig, &n, 2), &n), topic, 0, 90, NULL), 0);
+	CHECK_INT(b->ops->start(n.con, topic, 0, SL_OFFSET_COMMITTED), 0);
+	await_records(rig, &n, 10);
+	leave(&n);
+	b->ops->close(b, 1000);
+}
+
+static void no_offset_is_fatal_with_choices(struct rig *rig)
+{
+	const char *topic = rig_name("nooffset");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	struct member m = {0};
+	join(&m, b, rig_name("group"), topic, SL_OFFSET_COMMITTED);
+	CHECK(rig_until(rig, failed, &m, 15000));
+	CHECK(strstr(m.fatal_text, "no offset") && strstr(m.fatal_text, "Choose"));
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void offset_out_of_range_is_fatal_with_choices(struct rig *rig)
+{
+	const char *topic = rig_name("range");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	produce_many(rig, b, topic, 0, 0, 10);
+	struct member m = {0};
+	join(&m, b, rig_name("group"), topic, 1000);
+	CHECK(rig_until(rig, failed, &m, 15000));
+	CHECK_INT(m.fatal_err, SL_ECONFIG);
+	CHECK(strstr(m.fatal_text, topic) && strstr(m.fatal_text, "Choose"));
+	CHECK_INT(m.seen_count, 0);
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+struct two {
+	struct member m[2];
+	int each;
+};
+
+static bool shared(void *arg)
+{
+	struct two *t = arg;
+	for (int p = 0; p < PARTS; p++) /* never two owners at a time */
+		CHECK(!(t->m[0].owned[p] && t->m[1].owned[p]));
+	return t->m[0].owned_count == t->each && t->m[1].owned_count == PARTS - t->each;
+}
+
+static void a_group_shares_partitions(struct rig *rig)
+{
+	const char *topic = rig_name("share"), *group = rig_name("group");
+	rig_topic(rig, topic, PARTS, 0);
+	struct sl_broker *b1 = rig_broker(rig, "one", NULL), *b2 = rig_broker(rig, "two", NULL);
+	struct two t = {.each = PARTS};
+	join(&t.m[0], b1, group, topic, 0);
+	CHECK(rig_until(rig, shared, &t, 20000));
+	join(&t.m[1], b2, group, topic, 0);
+	t.each = PARTS / 2;
+	CHECK(rig_until(rig, shared, &t, 20000));
+	CHECK_INT(t.m[0].revoked, PARTS / 2); /* cooperative: the others were never taken away */
+	for (int p = 0; p < PARTS; p++)
+		produce_many(rig, b1, topic, p, p * 10, p * 10 + 10);
+	await_records(rig, &t.m[0], PARTS * 5);
+	await_records(rig, &t.m[1], PARTS * 5);
+	leave(&t.m[1]);
+	t.m[1].owned_count = 0;
+	memset(t.m[1].owned, 0, sizeof(t.m[1].owned));
+	t.each = PARTS;
+	CHECK(rig_until(rig, shared, &t, 20000));
+	leave(&t.m[0]);
+	b1->ops->close(b1, 1000);
+	b2->ops->close(b2, 1000);
+}
+
+static void an_instance_id_that_returns_has_its_partitions(struct rig *rig)
+{
+	const char *topic = rig_name("static"), *group = rig_name("group");
+	rig_topic(rig, topic, PARTS, 0);
+	struct sl_broker *b1 = rig_broker(rig, "one", "id-one"), *b2 = rig_broker(rig, "two", "id-two");
+	struct two t = {.each = PARTS / 2};
+	join(&t.m[0], b1, group, topic, 0);
+	join(&t.m[1], b2, group, topic, 0);
+	CHECK(rig_until(rig, shared, &t, 30000));
+	bool had[PARTS];
+	memcpy(had, t.m[1].owned, sizeof(had));
+	if (!rig->real)
+		sl_memory_kill(rig->world, "id-two", true);
+	leave(&t.m[1]);
+	b2->ops->close(b2, 1000);
+	struct sl_broker *b3 = rig_broker(rig, "three", "id-two");
+	struct member back = {0};
+	int revoked = t.m[0].revoked, assigned = t.m[0].assigned;
+	join(&back, b3, group, topic, 0);
+	await_owned(rig, &back, PARTS / 2);
+	CHECK(memcmp(had, back.owned, sizeof(had)) == 0);
+	rig_settle(rig, 200);
+	CHECK_INT(t.m[0].revoked, revoked);
+	CHECK_INT(t.m[0].assigned, assigned);
+	/* And while it lives, another of the same name fences it. */
+	struct sl_broker *b4 = rig_broker(rig, "four", "id-two");
+	if (!rig->real)
+		b4 = b3; /* memory: a process is its name */
+	struct member usurper = {0};
+	join(&usurper, b4, group, topic, 0);
+	CHECK(rig_until(rig, failed, &back, 30000));
+	CHECK_INT(back.fatal_err, SL_EFENCED);
+	CHECK(strstr(back.fatal_text, "instance id") != NULL);
+	CHECK_INT(commit(rig, &back, topic, 0, 1, NULL), SL_EFENCED);
+	leave(&back);
+	leave(&usurper);
+	leave(&t.m[0]);
+	if (b4 != b3)
+		b4->ops->close(b4, 1000);
+	b3->ops->close(b3, 1000);
+	b1->ops->close(b1, 1000);
+}
+
+static void a_full_queue_says_again(struct rig *rig)
+{
+	const char *topic = rig_name("full");
+	rig_topic(rig, topic, 1, 0);
+	struct deliveries d = {0};
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	int err = 0;
+	for (int i = 0; !err && i < 200000; i++)
+		err = produce(b, topic, 0, "k", i, &d);
+	CHECK_INT(err, SL_EAGAIN);
+	d.want--; /* that one was not taken */
+	CHECK(rig_until(rig, delivered, &d, 30000));
+	CHECK_INT(d.failed, 0);
+	CHECK_INT(produce(b, topic, 0, "k", 0, &d), 0);
+	CHECK(rig_until(rig, delivered, &d, 10000));
+	b->ops->close(b, 1000);
+}
+
+static void close_sends_what_is_queued(struct rig *rig)
+{
+	const char *topic = rig_name("close");
+	rig_topic(rig, topic, 1, 0);
+	struct deliveries d = {0};
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	for (int i = 0; i < 1000; i++)
+		produce(b, topic, 0, "k", i, &d);
+	b->ops->close(b, 10000);
+	rig_settle(rig, 50);
+	CHECK_INT(d.count, 0);
+	b = rig_broker(rig, "a", NULL);
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	await_records(rig, &m, 1000);
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+/* --- Kafka alone --- */
+
+/* All numbers 0..count-1 are there, and each first sight is in order (repetitions are allowed). */
+static void check_none_lost(struct member *m, int count)
+{
+	int next = 0, repeated = 0;
+	for (int i = 0; i < m->seen_count; i++) {
+		CHECK(m->seen[i].number <= next);
+		if (m->seen[i].number == next)
+			next++;
+		else
+			repeated++;
+	}
+	CHECK_INT(next, count);
+	CHECK(repeated <= count);
+}
+
+static bool saw_last(void *arg)
+{
+	struct member *m = arg;
+	return m->seen_count > 0 && m->seen[m->seen_count - 1].number == m->want;
+}
+
+static void a_fatal_producer_error_loses_nothing(struct rig *rig)
+{
+	const char *topic = rig_name("fatal");
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	struct deliveries d = {0};
+	for (int i = 0; i < 20000; i++) {
+		CHECK_INT(produce(b, topic, 0, "k", i, &d), 0);
+		if (i == 5000)
+			rig_settle(rig, 10);
+		if (i == 12000 || i == 18000)
+			sl_kafka_test_fatal(b);
+	}
+	CHECK(rig_until(rig, delivered, &d, 30000));
+	CHECK_INT(d.count, 20000);
+	CHECK_INT(d.failed, 0);
+	CHECK(rig->logged > 0);
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	m.want = 19999;
+	CHECK(rig_until(rig, saw_last, &m, 20000));
+	check_none_lost(&m, 20000);
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void a_broker_that_is_killed_loses_nothing(struct rig *rig)
+{
+	const char *dir = getenv("SLUICE_KAFKA_DIR"), *script = getenv("SLUICE_KAFKA_SCRIPT");
+	if (!dir || !script) {
+		printf("    (left out: SLUICE_KAFKA_DIR and SLUICE_KAFKA_SCRIPT are not set)\n");
+		return;
+	}
+	const char *topic = rig_name("killed"), *group = rig_name("group");
+	char command[600];
+	rig_topic(rig, topic, 1, 0);
+	struct sl_broker *b = rig_broker(rig, "a", "id");
+	struct member m = {0};
+	join(&m, b, group, topic, 0);
+	struct deliveries d = {0};
+	for (int i = 0; i < 20000; i++) {
+		CHECK_INT(produce(b, topic, 0, "k", i, &d), 0);
+		if (i % 1000 == 0)
+			rig_settle(rig, 2);
+		if (i == 10000) {
+			snprintf(command, sizeof(command), "'%s' kill9 '%s'", script, dir);
+			CHECK_INT(system(command), 0);
+		}
+	}
+	rig_settle(rig, 300);
+	CHECK(d.count < d.want);
+	const char *text;
+	CHECK(!sl_kafka_reachable(b, &text));
+	CHECK(strstr(text, "cannot reach Kafka") != NULL);
+	snprintf(command, sizeof(command), "'%s' start '%s' >/dev/null", script, dir);
+	CHECK_INT(system(command), 0);
+	CHECK(rig_until(rig, delivered, &d, 60000));
+	CHECK_INT(d.failed, 0);
+	m.want = 19999;
+	CHECK(rig_until(rig, saw_last, &m, 30000));
+	check_none_lost(&m, 20000);
+	CHECK(sl_kafka_reachable(b, &text));
+	leave(&m);
+	b->ops->close(b, 1000);
+}
+
+static void topics_are_checked(struct rig *rig)
+{
+	(void)rig;
+	const char *topic = rig_name("check"), *missing = rig_name("missing");
+	static const char *const made[] = {"message.timestamp.type", "LogAppendTime", "max.message.bytes", "2000000", NULL};
+	static const char *const more[] = {"message.timestamp.type", "CreateTime", "max.message.bytes", "3000000", "retention.ms", "1000", NULL};
+	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS")};
+	struct sl_kafka_topic spec = {.name = topic, .partitions = 3, .partitions_exact = true, .settings = made};
+	struct sl_diags diags;
+	int existing = 0;
+	sl_diags_init(&diags);
+	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, &existing, &diags), 0);
+	CHECK_INT(existing, 0);
+	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, &existing, &diags), 0);
+	CHECK_INT(existing, 1);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.error_count + diags.warning_count, 0);
+	spec.settings = more;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
+	CHECK_INT(diags.error_count, 2);
+	sl_diags_clear(&diags);
+	spec.settings = made;
+	spec.partitions = 2;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
+	spec.partitions_exact = false;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	spec.name = missing;
+	sl_diags_clear(&diags);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ENOTFOUND);
+	CHECK(strstr(sl_diags_first(&diags), missing) != NULL);
+	int32_t counts[2];
+	CHECK_INT(sl_kafka_topics_partitions(&opt, (const char *const[]){topic, missing}, 2, 10000, counts, &diags), 0);
+	CHECK_INT(counts[0], 3);
+	CHECK_INT(counts[1], 0);
+	opt.brokers = "127.0.0.1:1";
+	sl_diags_clear(&diags);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 500, &diags), SL_EUNREACHABLE);
+	CHECK(strstr(sl_diags_first(&diags), "127.0.0.1:1") != NULL);
+	sl_diags_release(&diags);
+}
+
+static void settings_are_passed_through(struct rig *rig)
+{
+	struct sl_diags diags;
+	sl_diags_init(&diags);
+	const char *bad[] = {"no.such.setting", "1", NULL}, *good[] = {"socket.timeout.ms", "5000", "consumer.fetch.min.bytes", "2", NULL};
+	struct sl_kafka_options opt = {.brokers = "127.0.0.1:1", .settings = bad, .diags = &diags};
+	CHECK(sl_broker_kafka_new(&rig->loop, &opt) == NULL);
+	CHECK(strstr(sl_diags_first(&diags), "no.such.setting") != NULL);
+	opt.settings = good;
+	struct sl_broker *b = sl_broker_kafka_new(&rig->loop, &opt);
+	CHECK(b != NULL);
+	int32_t count;
+	int err = b->ops->partitions(b, "t", &count);
+	CHECK(err == SL_EUNREACHABLE || err == SL_EAGAIN);
+	b->ops->close(b, 100);
+	sl_diags_release(&diags);
+}
+
+static void the_mock_cluster_works_too(struct rig *rig)
+{
+	struct sl_kafka_mock *mock = sl_kafka_mock_new();
+	CHECK(mock != NULL);
+	CHECK_INT(sl_kafka_mock_topic(mock, "t", 2), 0);
+	struct sl_kafka_options opt = {.brokers = sl_kafka_mock_brokers(mock), .stamp_at_intake = true};
+	struct sl_broker *b = sl_broker_kafka_new(&rig->loop, &opt);
+	produce_many(rig, b, "t", 0, 0, 500);
+	struct member m = {0};
+	join(&m, b, "g", "t", 0);
+	await_records(rig, &m, 500);
+	CHECK_INT(commit(rig, &m, "t", 0, 500, "x"), 0);
+	leave(&m);
+	b->ops->close(b, 1000);
+	sl_kafka_mock_free(mock);
+}
+
+/* --- speed: contract_broker --bench --- */
+
+static void bench(struct rig *rig)
+{
+	enum { COUNT = 300000, BYTES = 400 };
+	const char *topic = rig_name("bench");
+	rig_topic(rig, topic, PARTS, 0);
+	struct sl_broker *b = rig_broker(rig, "a", NULL);
+	struct deliveries d = {0};
+	static char value[BYTES];
+	for (size_t i = 0; i < BYTES; i++)
+		value[i] = (char)('a' + i % 26);
+	struct sl_header headers[] = {{"ce_id", {"0123456789abcdef", 16}}, {"ce_type", {"io.sluice.msg", 13}}, {"ce_source", {"sluice", 6}},
+		{"ce_specversion", {"1.0", 3}}};
+	uint64_t begin = uv_hrtime();
+	uint64_t inside = 0;
+	for (int i = 0; i < COUNT;) {
+		struct sl_record rec = {.topic = topic, .partition = i % PARTS, .key = {"default~key", 11}, .value = {value, BYTES},
+			.headers = headers, .header_count = 4};
+		uint64_t t = uv_hrtime();
+		int err = b->ops->produce(b, &rec, on_delivered, &d);
+		inside += uv_hrtime() - t;
+		if (err) {
+			d.want = d.count + 1000 < i ? d.count + 1000 : i;
+			rig_until(rig, delivered, &d, 10000);
+		} else {
+			i++;
+		}
+	}
+	d.want = COUNT;
+	rig_until(rig, delivered, &d, 60000);
+	printf("    produce calls: %.0f/s; delivered: %.0f/s\n", COUNT * 1e9 / (double)inside, COUNT * 1e9 / (double)(uv_hrtime() - begin));
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	await_owned(rig, &m, PARTS);
+	begin = uv_hrtime();
+	m.want = 200000 - 1;
+	m.want = m.want < COUNT ? m.want : COUNT;
+	while (m.seen_count < m.want) {
+		rig_until(rig, saw_enough, &m, 10);
+		if (m.seen_count > 150000)
+			break;
+	}
+	printf("    consumed: %.0f/s\n", m.seen_count * 1e9 / (double)(uv_hrtime() - begin));
+	fflush(stdout);
+	_exit(0);
+}
+
+static const struct test tests[] = {
+	{"records arrive whole and in order", records_arrive_whole_and_in_order, NULL},
+	{"keys, headers and time are kept", keys_headers_and_time_are_kept, NULL},
+	{"keys choose partitions by murmur2", keys_choose_partitions_by_murmur2, NULL},
+	{"refused records are told", refused_records_are_told, NULL},
+	{"nothing before start, then from there", nothing_before_start_then_from_there, NULL},
+	{"paused partitions wait and lose nothing", paused_partitions_wait_and_lose_nothing, NULL},
+	{"group offsets with metadata", group_offsets_with_metadata, NULL},
+	{"no offset is fatal and names the choices", no_offset_is_fatal_with_choices, NULL},
+	{"an offset out of range is fatal and names the choices", offset_out_of_range_is_fatal_with_choices, NULL},
+	{"a group shares partitions", a_group_shares_partitions, NULL},
+	{"an instance id that returns has its partitions", an_instance_id_that_returns_has_its_partitions, NULL},
+	{"a full queue says again", a_full_queue_says_again, NULL},
+	{"close sends what is queued", close_sends_what_is_queued, NULL},
+	{"a fatal producer error loses nothing", a_fatal_producer_error_loses_nothing, "kafka"},
+	{"a broker that is killed loses nothing", a_broker_that_is_killed_loses_nothing, "kafka"},
+	{"topics are checked", topics_are_checked, "kafka"},
+	{"settings are passed through", settings_are_passed_through, "kafka"},
+	{"the mock cluster works too", the_mock_cluster_works_too, "kafka"},
+};
+static const struct test benches[] = {{"bench", bench, "kafka"}};
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--bench") == 0)
+		return rig_main(1, argv, "kafka", "SLUICE_KAFKA_BROKERS", benches, 1);
+	return rig_main(argc, argv, "kafka", "SLUICE_KAFKA_BROKERS", tests, (int)(sizeof(tests) / sizeof(tests[0])));
+}
