@@ -38,7 +38,7 @@ say "Kafka and Redis"
 stop_all
 rm -rf "$RUN"
 mkdir -p "$RUN"
-trap 'stop_all; exit 130' INT TERM
+trap 'code=$?; trap - EXIT INT TERM; stop_all; exit $code' EXIT INT TERM
 if [ -n "${SLUICE_KAFKA_BROKERS:-}" ]; then
 	echo "Kafka: $SLUICE_KAFKA_BROKERS (given)"
 elif "$LOCAL/kafka.sh" start "$RUN" >/dev/null; then
@@ -80,7 +80,7 @@ for _ in $(seq 1 100); do
 	[ -n "$instance" ] && break
 	sleep 0.1
 done
-[ -n "$instance" ] || { echo "the instance did not come to wait; logs are in $RUN" >&2; stop_all; exit 1; }
+[ -n "$instance" ] || { echo "the instance did not come to wait; logs are in $RUN" >&2; exit 1; }
 "$BIN/sluice" show "$instance"
 
 say "kcat publishes payment.settled"
@@ -95,13 +95,9 @@ echo
 echo "took $(($(date +%s) - began)) s"
 if [ "$status" != completed ]; then
 	echo "the instance is $status, not completed; logs are in $RUN" >&2
-	stop_all
 	exit 1
 fi
-if [ "${1:-}" = --once ]; then
-	stop_all
-	exit 0
-fi
+[ "${1:-}" != --once ] || exit 0
 cat <<EOT
 
 All is running. In another terminal:

@@ -110,8 +110,9 @@ static int take(struct tree *t, struct fy_event *fye)
 	case FYET_SCALAR: {
 		enum fy_scalar_style style = fye->scalar.value ? fy_token_scalar_style(fye->scalar.value) : FYSS_PLAIN;
 		node->plain = style == FYSS_PLAIN;
-		node->loc = loc_of(t, fye, style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED);
 		node->text = token_text(t->arena, fye->scalar.value, &node->len);
+		if (!node->plain || node->len) /* libfyaml 0.8 gives an empty value a place, 0.7 none: hang() has the better one */
+			node->loc = loc_of(t, fye, style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED);
 		if (!node->text) /* an empty value has no token */
 			node->text = "";
 		tag = fye->scalar.tag;

@@ -18,7 +18,7 @@ const struct sl_rule *sl_state_rule(struct sl_run *run, struct sl_frame *frame)
 	return NULL;
 }
 
-static enum sl_out leave(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next);
+static enum sl_out leave(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next, jv data);
 
 /* "Workflow Error Handling": nothing of what failed is merged, the error is known as $WORKFLOW.error. */
 static enum sl_out handle(struct sl_run *run, struct sl_frame *frame)
@@ -39,42 +39,49 @@ static enum sl_out handle(struct sl_run *run, struct sl_frame *frame)
 	run->next = rule->then == SL_THEN_GOTO ? rule->next : frame->node->u.state.next;
 	if (++run->steps > run->eng->limits.steps_max)
 		run->fatal = true;
-	return leave(run, frame, run->next);
+	return leave(run, frame, run->next, jv_invalid());
 }
 
-/* produceEvents go out in list order before the transition takes effect. */
-static enum sl_out leave(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next)
+/* produceEvents go out in list order before the transition takes effect. `data` (taken): the new document, invalid to leave it as
+ * it is; it is set only when all went well, so that the way out can be gone again. */
+static enum sl_out leave(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next, jv data)
 {
-	if (run->fatal)
+	if (run->fatal) {
+		jv_free(data);
 		return sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many steps", "more than %d steps for one input",
 			run->eng->limits.steps_max);
+	}
 	bool ok = true;
 	if (next && next->transform != SL_NO_EXPR) {
-		jv data;
-		ok = sl_data_eval(run, frame, next->transform, sl_frame_data(frame), &data);
-		if (ok)
-			sl_frame_set_data(frame, data);
+		jv input = jv_is_valid(data) ? data : sl_frame_data(frame);
+		data = jv_invalid();
+		ok = sl_data_eval(run, frame, next->transform, input, &data);
 	}
 	for (int i = 0; ok && next && i < next->event_count; i++)
-		ok = sl_publish(run, frame, &next->events[i], sl_frame_data(frame));
-	/* An error on the way out of a handler is not handled by the same state again. */
-	if (!ok)
+		ok = sl_publish(run, frame, &next->events[i], jv_is_valid(data) ? jv_copy(data) : sl_frame_data(frame));
+	if (!ok) {
+		jv_free(data);
 		return SL_OUT_FAILED;
+	}
+	if (jv_is_valid(data))
+		sl_frame_set_data(frame, data);
 	sl_frame_timer_clear(run, frame);
 	sl_life_state(run, frame, false);
 	run->next = next;
 	return sl_node_done(run, jv_invalid());
 }
 
+/* An error on the way out of a handler is not handled by the same state again. */
 static enum sl_out state_output(struct sl_run *run, struct sl_frame *frame)
 {
 	const struct sl_state *state = &frame->node->u.state;
 	const struct sl_goto *next = run->next ? run->next : state->next;
+	jv data = jv_invalid();
 	run->next = NULL;
 	frame->phase = STATE_OUTPUT;
-	if (!sl_data_select(run, frame, state->output))
+	if (state->output != SL_NO_EXPR && !sl_data_filter(run, frame, state->output, sl_frame_data(frame), &data))
 		return handle(run, frame);
-	enum sl_out out = leave(run, frame, next);
+	enum sl_out out = leave(run, frame, next, data);
 	return out == SL_OUT_FAILED ? handle(run, frame) : out;
 }
 

@@ -242,7 +242,7 @@ static int string(struct scan *s)
 	return 0;
 }
 
-/* jq 1.7 keeps a literal as it was written; written out from its value it is the same everywhere. */
+/* jq 1.7 keeps a literal as it was written, also in what tojson gives; a folded sum is a double in every version. */
 static int number(struct scan *s)
 {
 	const char *from = s->at;
@@ -265,7 +265,7 @@ static int number(struct scan *s)
 		while (isdigit((unsigned char)peek(s, 0)))
 			s->at++;
 	}
-	char text[64], shown[64];
+	char text[72], shown[64];
 	size_t len = (size_t)(s->at - from);
 	if (len >= sizeof(text))
 		return fail(s->lex, NULL, "a number of %zu characters", len);
@@ -285,7 +285,8 @@ static int number(struct scan *s)
 			if (strtod(shown, NULL) == value)
 				break;
 		}
-		emit(s->lex, SL_TOK_OTHER, shown, strlen(shown));
+		snprintf(text, sizeof(text), "(%s+0)", shown);
+		emit(s->lex, SL_TOK_OTHER, text, strlen(text));
 	}
 	s->after_term = true;
 	return 0;
@@ -683,83 +684,4 @@ int sl_lex_run(struct sl_lex *lex, const char *text, size_t len)
 	if (lex->cost > SL_LEX_COST_MAX)
 		return fail(lex, NULL, "the expression is too long to be compiled; split it");
 	return 0;
-}
-
-/* --- `${ }` around and inside texts --- */
-
-/* Behind the string that begins at `at`, or NULL. */
-static const char *skip_string(const char *at, const char *end, int nesting)
-{
-	for (at++; at < end; at++) {
-		if (*at == '"')
-			return at + 1;
-		if (*at != '\\' || at + 1 == end)
-			continue;
-		at++;
-		if (*at != '(')
-			continue;
-		int parens = 1;
-		for (at++; at < end && parens; at++) {
-			if (*at == '"') {
-				if (nesting == 0 || !(at = skip_string(at, end, nesting - 1)))
-					return NULL;
-				at--;
-			} else {
-				parens += *at == '(' ? 1 : *at == ')' ? -1 : 0;
-			}
-		}
-		if (parens)
-			return NULL;
-		at--;
-	}
-	return NULL;
-}
-
-const char *sl_lex_close(const char *text, const char *end)
-{
-	char stack[SL_LEX_STACK];
-	int depth = 0;
-	for (const char *at = text; at < end; at++) {
-		char c = *at;
-		if (c == '"') {
-			at = skip_string(at, end, 32);
-			if (!at)
-				return NULL;
-			at--;
-		} else if (c == '#') {
-			while (at < end && *at != '\n')
-				at++;
-		} else if (c == '(' || c == '[' || c == '{') {
-			if (depth == SL_LEX_STACK)
-				return NULL;
-			stack[depth++] = c == '(' ? ')' : c == '[' ? ']' : '}';
-		} else if (c == ')' || c == ']' || c == '}') {
-			if (depth == 0)
-				return c == '}' ? at : NULL;
-			if (stack[--depth] != c)
-				return NULL;
-		}
-	}
-	return NULL;
-}
-
-const char *sl_lex_unwrap(const char *text, size_t *ret_len, bool *ret_wrapped)
-{
-	const char *end = text + strlen(text);
-	while (text < end && isspace((unsigned char)*text))
-		text++;
-	while (end > text && isspace((unsigned char)end[-1]))
-		end--;
-	*ret_wrapped = false;
-	if (end - text >= 3 && text[0] == '$' && text[1] == '{' && end[-1] == '}') {
-		/* without a partner for the brace it is broken, and meant as an expression all the same */
-		const char *close = sl_lex_close(text + 2, end);
-		if (!close || close == end - 1) {
-			*ret_wrapped = true;
-			text += 2;
-			end--;
-		}
-	}
-	*ret_len = (size_t)(end - text);
-	return text;
 }

@@ -538,23 +538,3 @@ void sl_node_portable(const struct sl_node *node, bool outermost, struct sl_buf 
 		sl_buf_addc(out, node->kind == SL_NODE_OBJECT ? '}' : ']');
 	}
 }
-
-/* --- texts --- */
-
-bool sl_expr_is_wrapped(const char *text)
-{
-	bool wrapped;
-	size_t len;
-	sl_lex_unwrap(text, &len, &wrapped);
-	return wrapped;
-}
-
-bool sl_expr_is_template(const char *text)
-{
-	for (const char *at = strchr(text, '$'); at; at = strchr(at, '$')) {
-		if (!strncmp(at, "${", 2))
-			return true;
-		at += !strncmp(at, "$${", 3) ? 3 : 1;
-	}
-	return false;
-}

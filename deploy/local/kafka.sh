@@ -5,6 +5,7 @@
 #   kafka.sh kill9 DIR    kill it as a power cut would
 #   kafka.sh status DIR   "running PID ADDRESS" (exit 0) or "stopped" (exit 1)
 #   kafka.sh fetch        only get the broker's jars
+# A new broker takes a free port, or SLUICE_KAFKA_PORT.
 # The jars come from Maven Central once and are kept in ${SLUICE_CACHE:-$HOME/.cache/sluice}.
 set -u
 NAME=kafka.sh
@@ -35,7 +36,7 @@ fetch() {
 
 configure() {
 	local port ctl
-	port=$(free_port)
+	port=${SLUICE_KAFKA_PORT:-$(free_port)}
 	ctl=$(free_port)
 	while [ "$ctl" = "$port" ]; do ctl=$(free_port); done
 	cat >"$DIR/server.properties" <<EOF
@@ -128,7 +129,7 @@ status() {
 }
 
 usage() {
-	sed -n '2,8p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2
+	sed -n '2,9p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2
 	exit 2
 }
 

@@ -4,6 +4,7 @@
 #   redis.sh stop DIR     stop it cleanly; data and port stay for the next start
 #   redis.sh kill9 DIR    kill it as a power cut would
 #   redis.sh status DIR   "running PID ADDRESS" (exit 0) or "stopped" (exit 1)
+# A new one takes a free port, or SLUICE_REDIS_PORT.
 # More settings for redis-server, such as "--requirepass x", go into SLUICE_REDIS_ARGS.
 set -u
 NAME=redis.sh
@@ -23,7 +24,7 @@ start() {
 		cat "$DIR/redis.env"
 		return
 	fi
-	[ -s "$DIR/redis.port" ] || free_port >"$DIR/redis.port"
+	[ -s "$DIR/redis.port" ] || echo "${SLUICE_REDIS_PORT:-$(free_port)}" >"$DIR/redis.port"
 	port=$(cat "$DIR/redis.port")
 	listening "$port" && die "port $port is taken by another program; stop it, or remove $DIR/redis.port"
 	# shellcheck disable=SC2086
@@ -74,7 +75,7 @@ status() {
 	fi
 }
 
-[ $# -eq 2 ] || { sed -n '2,7p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,8p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 DIR=$2
 case $1 in
 start | stop | kill9 | status) "$1" ;;

@@ -71,7 +71,7 @@ stop() {
 	for file in "$DIR"/*.super; do
 		[ -s "$file" ] || continue
 		pid=$(cat "$file")
-		tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF services.sh || { rm -f "$file"; continue; }
+		[ -r "/proc/$pid/cmdline" ] && tr "\\0" " " <"/proc/$pid/cmdline" 2>/dev/null | grep -qF services.sh || { rm -f "$file"; continue; }
 		kill -TERM "$pid" && pids="$pids $pid"
 	done
 	for pid in $pids; do
@@ -80,6 +80,7 @@ stop() {
 	for file in "$DIR"/*.pid; do
 		[ -s "$file" ] || continue
 		pid=$(cat "$file")
+		[ -r "/proc/$pid/cmdline" ] || continue
 		case $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) in *sluice-*) kill -KILL "$pid" 2>/dev/null ;; esac
 		rm -f "$file"
 	done

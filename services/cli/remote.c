@@ -20,6 +20,12 @@ static void on_timer(uv_timer_t *handle)
 	((struct sl_remote *)handle->data)->timed_out = true;
 }
 
+static void sleep_a_little(struct sl_remote *remote)
+{
+	bool never = false;
+	sl_remote_wait(remote, &never, 10);
+}
+
 int sl_remote_open(struct sl_remote *remote, const struct sl_cli_command *cmd, int what, const char *ns, char **rest, int rest_count)
 {
 	struct sl_diags diags;
@@ -58,6 +64,10 @@ int sl_remote_open(struct sl_remote *remote, const struct sl_cli_command *cmd, i
 		code = SL_EXIT_USAGE;
 	}
 	sl_diags_release(&diags);
+	for (int i = 0; remote->store && code == SL_EXIT_OK && i < REDIS_MS / 10 && !sl_connect_redis_up(remote->store); i++)
+		sleep_a_little(remote);
+	if (code == SL_EXIT_OK && remote->store && !sl_connect_redis_up(remote->store))
+		code = sl_remote_unreachable(remote, "Redis");
 	if (code != SL_EXIT_OK)
 		sl_remote_close(remote);
 	return code;
@@ -105,16 +115,10 @@ int sl_remote_unreachable(const struct sl_remote *remote, const char *what)
 
 /* --- Kafka --- */
 
-static void sleep_a_little(struct sl_remote *remote)
-{
-	bool never = false;
-	sl_remote_wait(remote, &never, 20);
-}
-
 int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret)
 {
 	int err = SL_EAGAIN;
-	for (int i = 0; i < KAFKA_MS / 20 && (err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0; i++) {
+	for (int i = 0; i < KAFKA_MS / 10 && (err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0; i++) {
 		if (err == SL_ENOTFOUND) {
 			fprintf(stderr, "sluice: topic %s does not exist (sluice topics create)\n", topic);
 			return SL_EXIT_UNREACHABLE;
@@ -190,7 +194,7 @@ static bool at_end(const struct reading *r)
 static int read_begin(struct reading *r, struct sl_consumer *con)
 {
 	struct sl_remote *remote = r->remote;
-	for (int i = 0; i < KAFKA_MS / 20 && r->assigned < r->count; i++)
+	for (int i = 0; i < KAFKA_MS / 10 && r->assigned < r->count; i++)
 		sleep_a_little(remote);
 	for (int32_t p = 0; p < r->count; p++) {
 		int64_t low, high;

@@ -6,9 +6,8 @@
 #include "common/adapters/memory/memory.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "common/expr/expr.h"
-#include "common/model/error.h"
 #include "services/coordinator/coordinator.h"
+#include "services/executor/evaluate.h"
 
 enum happening_class { HAPPENS_EVENT, HAPPENS_ANSWER, HAPPENS_TIMER };
 struct happening {
@@ -339,41 +338,46 @@ static jv pick_mock(struct sl_world *world, const char *function, jv args)
 	return found;
 }
 
-/* R8: a call that uses secrets comes as expression plus data. Takes nothing; gives the arguments or sets the stop. */
-static jv arguments_of(struct sl_world *world, const struct sl_msg *msg, jv *ret_error)
+/* --- secrets (R8): the executor's own evaluator and redaction --- */
+
+static char *secret(void *arg, const char *name)
 {
-	struct sl_plan *plan = sl_plans_by_hash(world->plans, msg->ns, msg->plan);
-	const struct sl_node *node = plan && msg->node ? sl_plan_find(plan, msg->node) : NULL;
-	if (!node || node->kind != SL_NODE_CALL || !node->u.call.uses_secrets)
-		return jv_is_valid(msg->data) ? jv_copy(msg->data) : jv_object();
-	jv vars = jv_is_valid(msg->vars) ? jv_copy(msg->vars) : jv_object(), args = jv_null();
-	vars = sl_json_set(vars, "SECRETS", jv_is_valid(world->opt.secrets) ? jv_copy(world->opt.secrets) : jv_object());
-	struct sl_buf err;
-	sl_buf_init(&err);
-	if (sl_program_eval(plan->program, node->u.call.args, jv_copy(msg->data), vars, &args, &err)) {
-		*ret_error = sl_error_new(SL_CODE_EXPRESSION, 400, "expression error", err.data ? err.data : "");
-		args = jv_null();
-	}
-	sl_buf_release(&err);
-	jv_free(vars);
-	return args;
+	struct sl_world *world = arg;
+	jv value = jv_is_valid(world->opt.secrets) ? sl_json_get(world->opt.secrets, name) : jv_invalid();
+	char *text = !jv_is_valid(value) ? NULL : jv_get_kind(value) == JV_KIND_STRING ? strdup(jv_string_value(value)) : sl_json_text(value);
+	jv_free(value);
+	return text;
 }
 
-/* A105: a secret without value is an error of the call. */
-static void check_secrets(struct sl_world *world, const struct sl_msg *msg, jv *error)
+static jv redact(struct sl_world *world, const struct sl_plan *plan, jv value)
 {
-	struct sl_plan *plan = sl_plans_by_hash(world->plans, msg->ns, msg->plan);
-	const struct sl_node *node = plan && msg->node ? sl_plan_find(plan, msg->node) : NULL;
-	if (!node || node->kind != SL_NODE_CALL || !node->u.call.uses_secrets)
-		return;
-	for (int i = 0; i < plan->secret_count && !jv_is_valid(*error); i++) {
-		jv value = jv_is_valid(world->opt.secrets) ? sl_json_get(world->opt.secrets, plan->secrets[i]) : jv_invalid();
-		if (!jv_is_valid(value)) {
-			jv_free(*error);
-			*error = sl_error_new(SL_CODE_SECRET, 500, "secret without value", plan->secrets[i]);
-		}
-		jv_free(value);
+	return plan && plan->secret_count ? sl_redact(value, plan->secrets, plan->secret_count, secret, world) : value;
+}
+
+/* The arguments of a call that comes as expression plus data, or what an expression function gives; false: *ret is the error. */
+static bool evaluate(struct sl_world *world, struct sl_plan *plan, const struct sl_msg *msg, jv *ret)
+{
+	struct sl_evaluator *ev = sl_evaluator_new(secret, world);
+	struct sl_buf question, text;
+	jv answer;
+	sl_buf_init(&question);
+	sl_buf_init(&text);
+	sl_evaluator_know(ev, msg->ns, plan);
+	sl_evaluator_question(msg, NULL, &question);
+	sl_evaluator_answer(ev, question.data, question.len, &text);
+	int err = sl_json_parse(text.data, text.len, &sl_json_default, &answer, NULL);
+	sl_assert(!err);
+	*ret = sl_json_get(answer, "error");
+	bool good = !jv_is_valid(*ret);
+	if (good) {
+		jv_free(*ret);
+		*ret = sl_json_get(answer, "value");
 	}
+	jv_free(answer);
+	sl_buf_release(&question);
+	sl_buf_release(&text);
+	sl_evaluator_free(ev);
+	return good;
 }
 
 static void answer_later(struct sl_world *world, const struct sl_msg *action, int64_t delay_ms, jv data, jv error)
@@ -392,15 +396,19 @@ static void answer_later(struct sl_world *world, const struct sl_msg *action, in
 
 static void call(struct sl_world *world, const struct sl_msg *msg)
 {
-	jv error = jv_invalid();
-	check_secrets(world, msg, &error);
-	jv args = jv_is_valid(error) ? jv_null() : arguments_of(world, msg, &error);
-	if (jv_is_valid(error)) {
+	struct sl_plan *plan = sl_plans_by_hash(world->plans, msg->ns, msg->plan);
+	const struct sl_node *node = plan && msg->node ? sl_plan_find(plan, msg->node) : NULL;
+	jv args = jv_is_valid(msg->data) ? jv_copy(msg->data) : jv_object();
+	if (node && node->kind == SL_NODE_CALL && node->u.call.uses_secrets) {
 		jv_free(args);
-		answer_later(world, msg, 0, jv_invalid(), error);
-		return;
+		bool good = evaluate(world, plan, msg, &args);
+		bool expression = plan->functions[node->u.call.function].kind == SL_FUNCTION_EXPRESSION;
+		if (!good || expression) { /* expression functions run for real */
+			args = redact(world, plan, args);
+			answer_later(world, msg, 0, good ? args : jv_invalid(), good ? jv_invalid() : args);
+			return;
+		}
 	}
-	jv_free(error);
 	GROW(world->calls, world->call_count, world->call_cap);
 	world->calls[world->call_count++] = (struct sl_world_call){sl_arena_str(&world->arena, msg->function),
 		sl_arena_str(&world->arena, msg->instance ? msg->instance : msg->from), jv_copy(args), sl_world_now(world)};
@@ -415,8 +423,7 @@ static void call(struct sl_world *world, const struct sl_msg *msg)
 			world->stop = sl_arena_printf(&world->arena, "no mock answers this call of '%s'", msg->function);
 		return;
 	}
-	jv value = sl_json_get(mock, "return");
-	error = sl_json_get(mock, "error");
+	jv value = redact(world, plan, sl_json_get(mock, "return")), error = redact(world, plan, sl_json_get(mock, "error"));
 	if (!jv_is_valid(value) && !jv_is_valid(error)) {
 		jv_free(value);
 		value = jv_null();

@@ -65,6 +65,11 @@ struct sl_store *sl_connect_redis(const struct sl_config *cfg, uv_loop_t *loop, 
 	return sl_store_redis_new(loop, cfg->redis_url, cfg->redis_prefix, service ? redis_state : NULL, NULL);
 }
 
+bool sl_connect_redis_up(const struct sl_store *store)
+{
+	return sl_redis_up(store);
+}
+
 /* --- topics: what we create and what we check --- */
 
 #define TOPICS_MAX 64

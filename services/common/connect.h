@@ -14,6 +14,8 @@ void sl_connect_topics(const struct sl_config *cfg, struct sl_arena *arena, stru
  * instance id, quiet). NULL with a diagnostic: a setting is wrong. */
 struct sl_broker *sl_connect_kafka(const struct sl_config *cfg, uv_loop_t *loop, const char *service, struct sl_diags *diags);
 struct sl_store *sl_connect_redis(const struct sl_config *cfg, uv_loop_t *loop, const char *service, struct sl_diags *diags);
+/* The connection is up: commands do not end with SL_EUNREACHABLE at once. */
+bool sl_connect_redis_up(const struct sl_store *store);
 /* Are Kafka and Redis there, and are the topics as they must be (design section 2)? SL_EUNREACHABLE (try again), SL_ECONFIG: a
  * message that names the cure. Blocks for a second or two at most. */
 SL_MUST_CHECK int sl_connect_check_topics(const struct sl_config *cfg, struct sl_diags *diags);

@@ -249,8 +249,9 @@ bool sl_definitions_turn(struct sl_definitions *defs)
 		return false;
 	if (defs->end < 0) {
 		int64_t low, high;
-		if (defs->opt.broker->ops->watermarks(defs->opt.broker, defs->opt.topic, 0, &low, &high))
-			return false; /* asked again at the next turn */
+		if (defs->opt.broker->ops->watermarks(defs->opt.broker, defs->opt.topic, 0, &low, &high) ||
+			defs->opt.broker->ops->start(defs->con, defs->opt.topic, 0, low))
+			return false; /* Kafka does not answer yet: asked again at the next turn */
 		defs->end = high;
 		if (high == low)
 			defs->offset = high - 1;
@@ -294,7 +295,8 @@ const char *sl_definitions_stored(const struct sl_definitions *defs, const char 
 static void on_assigned(void *arg, const char *topic, int32_t partition)
 {
 	struct sl_definitions *defs = arg;
-	if (partition == 0 && defs->opt.broker->ops->start(defs->con, topic, 0, SL_OFFSET_BEGINNING) == 0)
+	(void)topic;
+	if (partition == 0)
 		defs->assigned = true;
 	defs->opt.wake(defs->opt.arg);
 }

@@ -25,8 +25,12 @@ struct state {
 	uv_prepare_t prepare;
 	uv_idle_t idle;                 /* runs while more is ready: the loop does not sleep */
 	uv_async_t async;
+	uv_timer_t tick;                /* what waits for time alone gets a turn */
+	int handles;                    /* still open */
 	bool draining;
 };
+
+#define TICK_MS 100
 
 static void wake(void *arg)
 {
@@ -93,12 +97,16 @@ static void woken(uv_async_t *handle)
 	(void)handle; /* the next turn sees what there is */
 }
 
-static void release(struct state *st)
+static void ticked(uv_timer_t *handle)
 {
-	sl_coordinator_free(st->co);
-	sl_plans_free(st->plans);
-	sl_arena_release(&st->arena);
-	free(st);
+	(void)handle;
+}
+
+static void closed(uv_handle_t *handle)
+{
+	struct state *st = handle->data;
+	if (--st->handles == 0)
+		free(st);
 }
 
 /* The ports go first: they call back no more when the pipeline is freed. */
@@ -108,16 +116,17 @@ static void stop(struct sl_service *svc)
 	if (st->co)
 		sl_coordinator_close(st->co);
 	sl_definitions_free(st->definitions);
-	uv_prepare_stop(&st->prepare);
-	uv_idle_stop(&st->idle);
-	uv_close((uv_handle_t *)&st->async, NULL);
-	uv_close((uv_handle_t *)&st->prepare, NULL);
-	uv_close((uv_handle_t *)&st->idle, NULL);
+	uv_close((uv_handle_t *)&st->async, closed);
+	uv_close((uv_handle_t *)&st->prepare, closed);
+	uv_close((uv_handle_t *)&st->idle, closed);
+	uv_close((uv_handle_t *)&st->tick, closed);
 	st->broker->ops->close(st->broker, 2000);
 	st->store->ops->close(st->store);
 	st->caller->ops->close(st->caller);
+	sl_coordinator_free(st->co);
 	sl_clock_uv_free(st->clock);
-	release(st);
+	sl_plans_free(st->plans);
+	sl_arena_release(&st->arena);
 }
 
 static int start(struct sl_service *svc, struct sl_diags *diags)
@@ -150,7 +159,10 @@ static int start(struct sl_service *svc, struct sl_diags *diags)
 	uv_async_init(svc->loop, &st->async, woken);
 	uv_prepare_init(svc->loop, &st->prepare);
 	uv_idle_init(svc->loop, &st->idle);
-	st->async.data = st->prepare.data = st->idle.data = st;
+	uv_timer_init(svc->loop, &st->tick);
+	uv_timer_start(&st->tick, ticked, TICK_MS, TICK_MS);
+	st->async.data = st->prepare.data = st->idle.data = st->tick.data = st;
+	st->handles = 4;
 	struct sl_definitions_options opt = {.broker = st->broker, .plans = st->plans, .topic = st->topics.definitions, .wake = wake,
 		.fatal = fatal, .arg = st};
 	svc->state = st;

@@ -42,8 +42,8 @@ bool rig_until(struct rig *rig, bool (*done)(void *arg), void *arg, int timeout_
 /* Lets things happen for a while (memory: until nothing is pending). */
 void rig_settle(struct rig *rig, int ms);
 
-/* Runs all tests on the memory rig and on the real one. env: variable that must be set for the real one, NULL: none.
- * Returns the exit code. */
+/* Runs all tests on the memory rig and on the real one. env: variable that must be set for the real one, NULL: none;
+ * real_name NULL: memory only. Returns the exit code. */
 int rig_main(int argc, char **argv, const char *real_name, const char *env, const struct test *tests, int count);
 
 /* A failed check ends the program's test with place and text; the run goes on with the next test. */

@@ -577,6 +577,61 @@ static void urls(struct rig *rig)
 	sl_diags_release(&diags);
 }
 
+/* --- speed: contract_store --bench --- */
+
+static int bench_left;
+
+static void bench_done(void *arg, int err, const char *text)
+{
+	(void)arg;
+	(void)text;
+	CHECK_INT(err, 0);
+	bench_left--;
+}
+
+static bool bench_over(void *arg)
+{
+	return bench_left <= *(int *)arg;
+}
+
+/* Like a coordinator: 1 KB states, an outbox of 300 bytes for each, several partitions in flight. */
+static void bench(struct rig *rig)
+{
+	enum { ROUNDS = 100 };
+	struct answer a = {0};
+	struct sl_store *store = open_store(rig);
+	static char state[1024], outbox[300 * 256], names[256][16];
+	memset(state, 's', sizeof(state));
+	memset(outbox, 'o', sizeof(outbox));
+	for (int p = 0; p < 4; p++)
+		CHECK_INT(take(rig, store, p, &a), 1);
+	for (int batch = 8; batch <= 256; batch *= batch == 64 ? 4 : 8) {
+		static struct sl_op ops[257];
+		for (int i = 0; i < batch; i++) {
+			snprintf(names[i], sizeof(names[i]), "i:ns~%d", i);
+			ops[i] = (struct sl_op){.kind = SL_OP_HSET, .key = names[i], .field = "state", .value = {state, sizeof(state)}};
+		}
+		ops[batch] = (struct sl_op){.kind = SL_OP_HSET, .key = "p", .field = "outbox", .value = {outbox, (size_t)batch * 300}};
+		for (int flight = 1; flight <= 4; flight *= 4) {
+			uint64_t begin = uv_hrtime();
+			bench_left = 0;
+			for (int i = 0; i < ROUNDS; i++) {
+				struct sl_commit c = {.header = "p", .partition = i % flight, .epoch = 1, .ops = ops, .count = batch + 1};
+				bench_left++;
+				store->ops->commit(store, &c, bench_done, NULL);
+				int limit = flight - 1;
+				CHECK(rig_until(rig, bench_over, &limit, 10000));
+			}
+			int none = 0;
+			CHECK(rig_until(rig, bench_over, &none, 10000));
+			printf("    batch %d, %d in flight: %.0f actors/s\n", batch, flight, ROUNDS * batch * 1e9 / (double)(uv_hrtime() - begin));
+		}
+	}
+	done_with(store, &a);
+}
+
+static const struct test benches[] = {{"bench", bench, "redis"}};
+
 static const struct test tests[] = {
 	{"take raises the epoch and counts takes", take_raises_epoch_and_counts, NULL},
 	{"a commit applies all kinds of operations in order", commit_applies_all_kinds_in_order, NULL},
@@ -602,5 +657,7 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "--bench") == 0)
+		return rig_main(1, argv, "redis", "SLUICE_REDIS_URL", benches, 1);
 	return rig_main(argc, argv, "redis", "SLUICE_REDIS_URL", tests, (int)(sizeof(tests) / sizeof(tests[0])));
 }

@@ -264,7 +264,6 @@ struct sl_helper *sl_helper_child_new(uv_loop_t *loop, const struct sl_child_opt
 	c->opt.timeout_ms = opt->timeout_ms > 0 ? opt->timeout_ms : 5000;
 	c->opt.answer_bytes_max = opt->answer_bytes_max ? opt->answer_bytes_max : 16u << 20;
 	uv_timer_init(loop, &c->timer);
-	uv_unref((uv_handle_t *)&c->timer);
 	c->timer.data = c;
 	return &c->base;
 }

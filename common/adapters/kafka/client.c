@@ -6,6 +6,8 @@
 
 #define TICK_MS 200
 #define METADATA_TIMEOUT_MS 500
+#define PROBE_EVERY_MS 1000
+#define PROBE_TIMEOUT_MS 50
 #define WATERMARK_TIMEOUT_MS 5000
 
 void *sl_kafka_client_alloc(size_t size)
@@ -263,9 +265,24 @@ void sl_kafka_test_fatal(struct sl_broker *broker)
 
 /* --- life --- */
 
+/* While no broker answers somebody has to ask, or an idle service would never learn that they are back. */
+static void probe(struct kafka *kafka)
+{
+	uint64_t now = uv_now(kafka->loop);
+	const struct rd_kafka_metadata *md;
+	if (!kafka->down || now - kafka->probed_at < PROBE_EVERY_MS)
+		return;
+	kafka->probed_at = now;
+	if (rd_kafka_metadata(kafka->producer, 0, NULL, &md, PROBE_TIMEOUT_MS))
+		return;
+	rd_kafka_metadata_destroy(md);
+	sl_kafka_client_up(kafka);
+}
+
 static void tick(uv_timer_t *timer)
 {
 	struct kafka *kafka = timer->data;
+	probe(kafka);
 	sl_kafka_producer_serve(kafka);
 	for (struct sl_consumer *con = kafka->consumers, *next; con; con = next) {
 		next = sl_kafka_consumer_next(con);

@@ -57,6 +57,7 @@ struct kafka {
 	bool broken;                    /* fatal error: a new producer is due */
 	uint64_t broken_at;             /* loop time of the last exchange */
 	bool down, closing, serving;
+	uint64_t probed_at;             /* loop time of the last question while down */
 	struct sl_buf trouble;
 	struct sl_consumer *consumers;
 };

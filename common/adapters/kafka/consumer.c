@@ -7,7 +7,6 @@
 #include "common/base/log.h"
 
 #define CLOSE_MS 1500
-#define METADATA_TIMEOUT_MS 300
 
 static const uint64_t one = 1;
 

@@ -355,6 +355,33 @@ ENGINE_TEST(foreach_result_writes_one_slot)
 	expect_status(w, "i1", "completed");
 }
 
+Test(engine, foreach_over_ten_thousand_items_stays_bounded)
+{
+	struct world *w = world_new(false);
+	struct sl_buf input;
+	world_deploy(w, HEAD EACH "  actions:\n  - functionRef: f\n  - functionRef: {refName: expr, arguments: {n: 1}}\n  end: true\n");
+	sl_buf_init(&input);
+	sl_buf_adds(&input, "{\"l\":[0");
+	for (int i = 1; i < 10000; i++)
+		sl_buf_printf(&input, ",%d", i);
+	sl_buf_adds(&input, "]}");
+	world_start(w, "i1", "w", input.data);
+	cr_expect_eq(w->action_count, 1000);
+	for (int i = 0; i < 10000; i++) {
+		world_result(w, i, "{\"r\":1}", NULL);
+		if (i % 100 == 0)
+			cr_assert_leq(w->action_count - i, 1001);
+	}
+	expect_status(w, "i1", "completed");
+	jv out = sl_json_get(world_instance(w, "i1")->output, "out");
+	cr_expect_eq(jv_array_length(out), 10000);
+	struct world_actor *a = world_actor(w, "i1");
+	sl_map_each(&a->fields, e)
+		cr_assert(e->key[1] != ':' || e->key[0] == 't', "left behind: %s", e->key);
+	sl_buf_release(&input);
+	world_free(w);
+}
+
 /* --- parallel --- */
 
 #define FORK "- name: A\n  type: parallel\n"

@@ -200,6 +200,34 @@ ENGINE_TEST(command_start_waits_for_its_start_event)
 	expect_status(w, "i1", "completed");
 }
 
+/* The eventTimeout of a start state is the time between its events. */
+ENGINE_TEST(start_state_waits_without_end_for_its_first_event)
+{
+	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n"
+		"states:\n- name: S\n  type: event\n  exclusive: false\n  timeouts: {eventTimeout: PT10S}\n  onEvents:\n  - eventRefs: [A, B]\n  end: true\n");
+	struct sl_plan *plan = sl_plans_current(w->plans, "default", "w", NULL);
+	const char *box = sl_route_local_box(&w->arena, 0, "default", "t.a"), *other = sl_route_local_box(&w->arena, 0, "default", "t.b");
+	const char *boxes[] = {box, other, box};
+	cr_assert(plan->start.await);
+	world_start(w, "i1", "w", "{}");
+	world_advance(w, 100000);
+	expect_status(w, "i1", "waiting");
+	for (int i = 0; i < 3; i++) {
+		struct sl_msg msg;
+		sl_msg_init(&msg, SL_MSG_EVENT);
+		msg.to = boxes[i];
+		msg.event = json(sl_arena_printf(&w->arena, "{\"specversion\":\"1.0\",\"id\":\"%d\",\"source\":\"/t\",\"type\":\"%s\",\"data\":{\"n%d\":1}}", i,
+			i == 1 ? "t.b" : "t.a", i));
+		world_send(w, &msg);
+		if (i == 0) {
+			cr_expect_eq(world_timers(w), 1);
+			world_advance(w, 10000);
+		}
+		expect_status(w, "i1", i == 2 ? "completed" : "waiting");
+	}
+	expect_output(w, "i1", "{\"n1\":1,\"n2\":1}");
+}
+
 ENGINE_TEST(scalar_member_of_the_data_gives_the_value)
 {
 	world_deploy(w, CHAIN);

@@ -185,6 +185,20 @@ ENGINE_TEST(retry_of_parallel_work_goes_on_everywhere)
 	expect_output(w, "i1", "{\"a\":1,\"b\":2,\"c\":3}");
 }
 
+/* The way out fails: retry goes it again, and does not filter twice. */
+ENGINE_TEST(retry_of_a_failing_way_out_does_not_repeat_the_state)
+{
+	world_deploy(w, "id: w\n" TOP "start: A\nevents:\n- name: Out\n  type: t.out\n  source: /o\n  kind: produced\nstates:\n- name: A\n  type: inject\n  data: {n: 1}\n"
+		"  stateDataFilter: {output: '${ {n: (.n + 1)} }'}\n  end: {produceEvents: [{eventRef: Out, contextAttributes: {bad: '${ [] }'}}]}\n");
+	world_start(w, "i1", "w", "{}");
+	expect_error(w, "i1", "data");
+	for (int i = 0; i < 2; i++) {
+		world_command(w, SL_MSG_RETRY, "i1");
+		expect_status(w, "i1", "faulted");
+		expect_json(jv_copy(world_instance(w, "i1")->root->own), "{\"n\":1}");
+	}
+}
+
 #define ORDERS "id: orders\n" TOP "start: S\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n" CORR "- name: B\n  type: t.b\n  source: /t\n" CORR \
 	"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  transition: C\n" \
 	"- name: C\n  type: operation\n  actions:\n  - functionRef: f\n  transition: W\n- name: W\n  type: event\n  onEvents:\n  - eventRefs: [B]\n  end: true\n"

@@ -121,8 +121,10 @@ Test(expr, a_path_expression_can_be_read)
 	int id = sl_program_add(prog, ".a.b", SL_EXPR_PATH, &item_site, NULL);
 	cr_assert_eq(sl_program_eval(prog, id, json("{\"a\":{\"b\":4}}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(jv_number_value(ret), 4);
+	jv_free(ret);
 	cr_assert_eq(sl_program_eval(prog, id, json("{}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(jv_get_kind(ret), JV_KIND_NULL);
+	jv_free(ret);
 	sl_buf_release(&err);
 	sl_program_free(prog);
 }
@@ -365,6 +367,7 @@ Test(expr, a_program_goes_on_after_errors_and_additions)
 	for (int round = 0; round < 3; round++) {
 		cr_assert_eq(sl_program_eval(prog, first, json("{\"a\":1}"), vars, &ret, &err), 0);
 		cr_expect_eq(jv_number_value(ret), 3);
+	jv_free(ret);
 		sl_buf_clear(&err);
 		cr_expect_eq(sl_program_eval(prog, first, json("{\"a\":{}}"), vars, &ret, &err), SL_EEXPR);
 		char text[64];
@@ -372,6 +375,7 @@ Test(expr, a_program_goes_on_after_errors_and_additions)
 		int added = sl_program_add(prog, text, SL_EXPR_ONE, &item_site, NULL);
 		cr_assert_eq(sl_program_eval(prog, added, json("{\"a\":1}"), vars, &ret, &err), 0);
 		cr_expect_eq(jv_number_value(ret), 3 + round);
+	jv_free(ret);
 	}
 	cr_assert_eq(sl_program_eval(prog, constant, jv_null(), vars, &ret, &err), 0);
 	cr_expect_str_eq(sl_program_text(prog, constant), "{\"k\":[1]}");
@@ -420,8 +424,10 @@ Test(expr, an_unchecked_expression_that_libjq_refuses_fails_alone)
 	int good2 = sl_program_add(prog, ".a + 2", SL_EXPR_ONE, &item_site, NULL);
 	cr_assert(bad >= 0);
 	cr_expect_eq(sl_program_eval(prog, good, json("{\"a\":1}"), jv_null(), &ret, &err), 0);
+	jv_free(ret);
 	cr_expect_eq(sl_program_eval(prog, good2, json("{\"a\":1}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(jv_number_value(ret), 3);
+	jv_free(ret);
 	cr_expect_eq(sl_program_eval(prog, bad, json("{\"a\":1}"), jv_null(), &ret, &err), SL_EEXPR);
 	cr_expect(strstr(err.data, "syntax error"), "%s", err.data);
 	sl_buf_release(&err);
@@ -474,8 +480,10 @@ Test(expr, the_watchdog_is_told_of_each_entry_R7)
 	cr_expect_eq(entered, 1, "the check when it is added");
 	cr_assert_eq(sl_program_eval(prog, id, json("{\"a\":1}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(entered, 3, "compiling and running");
+	jv_free(ret);
 	cr_assert_eq(sl_program_eval(prog, simple, json("{\"a\":1}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(entered, 3, "libjq is not needed");
+	jv_free(ret);
 	cr_assert_eq(sl_program_eval(prog, id, json("{\"a\":{}}"), jv_null(), &ret, &err), SL_EEXPR);
 	cr_expect_eq(entered, 4);
 	cr_expect_eq(left, entered);

@@ -16,6 +16,7 @@ static void still_fine(void)
 	int failed = sl_program_eval(prog, good, json("{\"a\":[1,2,3]}"), jv_null(), &ret, &err);
 	cr_assert_eq(failed, 0, "%s", err.data);
 	cr_assert_eq(jv_number_value(ret), 6);
+	jv_free(ret);
 	sl_buf_release(&err);
 }
 
