@@ -44,7 +44,8 @@ static void measure(struct sl_actor *actor)
 		actor->bytes += sl_mailbox_bytes(actor->box);
 }
 
-int sl_actor_load(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_field *fields, int count, struct sl_diags *diags)
+int sl_actor_load(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_field *fields, int count,
+	struct sl_diags *diags)
 {
 	int err = 0;
 	sl_assert(!actor->inst && !actor->box);
@@ -63,7 +64,8 @@ int sl_actor_load(const struct sl_engine *eng, struct sl_actor *actor, const str
 	return err;
 }
 
-void sl_actor_changes(struct sl_actor *actor, struct sl_arena *arena, struct sl_field **ret, int *ret_count, bool *ret_gone)
+void sl_actor_changes(
+	struct sl_actor *actor, struct sl_arena *arena, struct sl_field **ret, int *ret_count, bool *ret_gone)
 {
 	*ret = NULL;
 	*ret_count = 0;

@@ -1,7 +1,8 @@
 /* Await: what its files share. Private to common/engine.
  *
- * A frame's info: {keys: {EVENT: {attribute: value} | null (waits for the action's result)}, local: [type, "*" for any]}
- * its own data:   [{name: EVENT, event, box?, multi?}] in order of arrival; EVENT is the name of the definition. */
+ * A frame's info: {keys: {EVENT: {attribute: value} | null (waits for the action's result)}, local: [type, "*" for
+ * any]} its own data:   [{name: EVENT, event, box?, multi?}] in order of arrival; EVENT is the name of the definition.
+ */
 #ifndef SL_ENGINE_AWAIT_H
 #define SL_ENGINE_AWAIT_H
 
@@ -30,7 +31,8 @@ bool sl_await_arm_keys(struct sl_run *run, struct sl_frame *frame);
 void sl_await_subscribe_local(struct sl_run *run, struct sl_frame *frame);
 
 /* --- await_take.c: events --- */
-/* Gives ev to the first reference that has no event yet and matches; false: none. `start`: it made the instance. Borrows ev. */
+/* Gives ev to the first reference that has no event yet and matches; false: none. `start`: it made the instance.
+ * Borrows ev. */
 bool sl_await_collect(struct sl_run *run, struct sl_frame *frame, jv ev, const char *box, bool multi, bool start);
 /* Keys, then the inbox, then the local mailboxes if that was not enough. */
 bool sl_await_arm(struct sl_run *run, struct sl_frame *frame);

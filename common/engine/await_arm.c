@@ -1,4 +1,5 @@
-/* Await: which events it refers to, the values of their keys, and where it subscribes (design section 5 "Instance", "Values"). */
+/* Await: which events it refers to, the values of their keys, and where it subscribes (design section 5 "Instance",
+ * "Values"). */
 #include <stdio.h>
 #include <string.h>
 
@@ -155,7 +156,8 @@ static bool key_values(struct sl_run *run, struct sl_frame *frame, const struct 
 
 static bool is_complete(const struct sl_event_def *def, jv keys)
 {
-	return def->key_count > 0 && jv_get_kind(keys) == JV_KIND_OBJECT && jv_object_length(jv_copy(keys)) == def->key_count;
+	return def->key_count > 0 && jv_get_kind(keys) == JV_KIND_OBJECT &&
+	       jv_object_length(jv_copy(keys)) == def->key_count;
 }
 
 static void subscribe_key(struct sl_run *run, const struct sl_event_def *def, jv keys)
@@ -205,7 +207,8 @@ static bool has_local(jv list, const char *type)
 static struct sl_msg *local_msg(struct sl_run *run, struct sl_frame *frame, enum sl_msg_kind kind, const char *type)
 {
 	int32_t partition = sl_id_partition(run->actor->ns, run->actor->id, run->eng->partitions);
-	const char *to = sl_route_local_box(run->fx->arena, partition, run->actor->ns, strcmp(type, "*") == 0 ? NULL : type);
+	const char *to =
+		sl_route_local_box(run->fx->arena, partition, run->actor->ns, strcmp(type, "*") == 0 ? NULL : type);
 	struct sl_msg *fx = sl_effects_add(run->fx, kind);
 	fx->to = to;
 	fx->workflow = run->inst->plan->id;
@@ -233,7 +236,8 @@ void sl_await_subscribe_local(struct sl_run *run, struct sl_frame *frame)
 		for (int k = i; k < count; k++) {
 			const struct sl_event_def *other = &plan->events[events[k]];
 			jv keys = sl_await_keys(frame, sl_await_name(plan, events[k], text));
-			if (strcmp(type_of(other), type_of(def)) == 0 && jv_get_kind(keys) == JV_KIND_OBJECT && !is_complete(other, keys))
+			if (strcmp(type_of(other), type_of(def)) == 0 && jv_get_kind(keys) == JV_KIND_OBJECT &&
+				!is_complete(other, keys))
 				wants = jv_array_append(wants, want_of(other));
 			jv_free(keys);
 		}

@@ -27,7 +27,8 @@ static bool matches(struct sl_run *run, const struct sl_frame *frame, int event,
 			wanted = sl_json_str(run->inst->bindings, def->keys[k].name);
 		sl_buf_clear(&value);
 		sl_buf_adds(&value, "");
-		same = sl_event_canonical(ev, def->keys[k].name, &value) && (!wanted || strcmp(wanted, value.data) == 0);
+		same = sl_event_canonical(ev, def->keys[k].name, &value) &&
+		       (!wanted || strcmp(wanted, value.data) == 0);
 	}
 	sl_buf_release(&value);
 	jv_free(keys);
@@ -44,7 +45,8 @@ bool sl_await_collect(struct sl_run *run, struct sl_frame *frame, jv ev, const c
 	for (int i = 0; i < count; i++) {
 		if (sl_await_has(run, frame, events[i]))
 			continue;
-		if (start ? !sl_event_def_matches(&plan->events[events[i]], ev, NULL) : !matches(run, frame, events[i], ev))
+		if (start ? !sl_event_def_matches(&plan->events[events[i]], ev, NULL)
+			  : !matches(run, frame, events[i], ev))
 			continue;
 		jv item = sl_json_set(jv_object(), "name", jv_string(sl_await_name(plan, events[i], text)));
 		item = sl_json_set(item, "event", jv_copy(ev));
@@ -62,7 +64,8 @@ bool sl_await_collect(struct sl_run *run, struct sl_frame *frame, jv ev, const c
 
 static void take_inbox(struct sl_run *run, struct sl_frame *frame)
 {
-	for (struct sl_inbox_item *item = run->inst->inbox, *next; item && sl_await_satisfied(run, frame) < 0; item = next) {
+	for (struct sl_inbox_item *item = run->inst->inbox, *next; item && sl_await_satisfied(run, frame) < 0;
+		item = next) {
 		next = item->next;
 		if (!sl_await_collect(run, frame, item->ev, item->box, item->multi, item->start))
 			continue;

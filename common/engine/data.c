@@ -1,9 +1,10 @@
-/* Data: expressions with their variables, filters, merging into the document of a frame (0.8 "State Data Filters", "Data Merging"). */
+/* Data: expressions with their variables, filters, merging into the document of a frame (0.8 "State Data Filters",
+ * "Data Merging"). */
 #include "common/engine/instance.h"
 
+#include "common/base/text.h"
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/text.h"
 
 /* $WORKFLOW (rulings, A26). */
 static jv workflow_vars(struct sl_run *run, const struct sl_node *state)
@@ -64,7 +65,8 @@ static bool eval_failed(struct sl_run *run, struct sl_frame *frame, int expr, in
 	const char *source = sl_program_text(run->inst->plan->program, expr);
 	const char *code = err == SL_ETOOBIG ? SL_CODE_TOO_BIG : SL_CODE_EXPRESSION;
 	run->local = true;
-	sl_node_fail(run, frame, code, 400, "Expression error", "%s: %s", text->len ? text->data : sl_err_text(err), source ? source : "");
+	sl_node_fail(run, frame, code, 400, "Expression error", "%s: %s", text->len ? text->data : sl_err_text(err),
+		source ? source : "");
 	return false;
 }
 

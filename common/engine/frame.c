@@ -1,10 +1,10 @@
 /* The tree of frames: making, finding, dropping; documents by reference; timers. */
 #include "common/engine/instance.h"
 
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
 /* --- the tree --- */
 
@@ -43,8 +43,8 @@ static void unlink_child(struct sl_frame *frame)
 	parent->child_count--;
 }
 
-struct sl_frame *sl_frame_new(struct sl_instance *inst, struct sl_frame *parent, const struct sl_node *node, enum sl_frame_part part,
-	int index)
+struct sl_frame *sl_frame_new(struct sl_instance *inst, struct sl_frame *parent, const struct sl_node *node,
+	enum sl_frame_part part, int index)
 {
 	struct sl_frame *frame = calloc(1, sizeof(*frame));
 	sl_assert(frame);
@@ -54,12 +54,26 @@ struct sl_frame *sl_frame_new(struct sl_instance *inst, struct sl_frame *parent,
 	frame->parent = parent;
 	frame->serial = ++inst->next_serial;
 	frame->acc = frame->info = frame->rest = frame->own = jv_invalid();
-	frame->dirty = true;
 	if (parent)
 		link_child(parent, frame);
 	else
 		inst->root = frame;
+	inst->frame_count++;
+	sl_frame_touch(frame);
 	return frame;
+}
+
+/* Marks the way down to it, as far as it is not marked. */
+static void mark(struct sl_frame *frame)
+{
+	for (; frame && !frame->below; frame = frame->parent)
+		frame->below = true;
+}
+
+void sl_frame_touch(struct sl_frame *frame)
+{
+	frame->dirty = true;
+	mark(frame);
 }
 
 static void delete_field(struct sl_instance *inst, const struct sl_frame *frame, const char *prefix, int slot)
@@ -82,23 +96,23 @@ void sl_frame_slots_drop(struct sl_instance *inst, struct sl_frame *frame)
 		jv_free(frame->slots.items[i].value);
 	}
 	free(frame->slots.items);
+	free(frame->slots.changed);
 	frame->slots = (struct sl_slots){0};
 }
 
-void sl_frame_free(struct sl_instance *inst, struct sl_frame *frame)
+static void free_tree(struct sl_instance *inst, struct sl_frame *frame)
 {
-	if (!frame)
-		return;
-	while (frame->first)
-		sl_frame_free(inst, frame->first);
+	for (struct sl_frame *child = frame->first, *next; child; child = next) {
+		next = child->next;
+		free_tree(inst, child);
+	}
 	if (frame->stored)
 		delete_field(inst, frame, "f:", -1);
 	if (frame->own_stored)
 		delete_field(inst, frame, "d:", -1);
 	sl_frame_slots_drop(inst, frame);
-	if (inst->root == frame)
-		inst->root = NULL;
-	unlink_child(frame);
+	inst->frame_count--;
+	inst->data_bytes -= frame->counted;
 	jv_free(frame->acc);
 	jv_free(frame->info);
 	jv_free(frame->rest);
@@ -106,9 +120,28 @@ void sl_frame_free(struct sl_instance *inst, struct sl_frame *frame)
 	free(frame);
 }
 
+void sl_frame_free(struct sl_instance *inst, struct sl_frame *frame)
+{
+	if (!frame)
+		return;
+	if (inst->root == frame)
+		inst->root = NULL;
+	unlink_child(frame);
+	free_tree(inst, frame);
+}
+
 struct sl_frame *sl_frame_next(struct sl_frame *frame, const struct sl_frame *top)
 {
 	if (frame->first)
+		return frame->first;
+	while (frame != top && !frame->next)
+		frame = frame->parent;
+	return frame == top ? NULL : frame->next;
+}
+
+struct sl_frame *sl_frame_next_changed(struct sl_frame *frame, const struct sl_frame *top)
+{
+	if (frame->first && frame->below)
 		return frame->first;
 	while (frame != top && !frame->next)
 		frame = frame->parent;
@@ -250,6 +283,17 @@ void sl_frame_set_own(struct sl_frame *frame, jv own)
 	frame->written = true;
 	frame->own_dirty = true;
 	frame->sized = false;
+	mark(frame);
+}
+
+void sl_frame_clear_own(struct sl_frame *frame)
+{
+	jv_free(frame->own);
+	frame->own = jv_invalid();
+	frame->written = false;
+	frame->own_dirty = true; /* a part that is stored goes */
+	frame->sized = false;
+	mark(frame);
 }
 
 void sl_frame_set_data(struct sl_frame *frame, jv data)
@@ -273,8 +317,17 @@ void sl_frame_slot_set(struct sl_frame *frame, int index, jv value)
 	}
 	jv_free(slots->items[index].value);
 	slots->items[index].value = value;
-	slots->items[index].dirty = true;
 	slots->bytes += sl_value_bytes(value);
+	mark(frame);
+	if (slots->items[index].dirty)
+		return;
+	slots->items[index].dirty = true;
+	if (slots->changed_count == slots->changed_cap) {
+		slots->changed_cap = slots->changed_cap ? slots->changed_cap * 2 : 8;
+		slots->changed = realloc(slots->changed, sizeof(*slots->changed) * (size_t)slots->changed_cap);
+		sl_assert(slots->changed);
+	}
+	slots->changed[slots->changed_count++] = index;
 }
 
 int64_t sl_value_bytes(jv value)

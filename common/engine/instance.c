@@ -1,10 +1,10 @@
 /* The instance as an actor: which input finds what. */
 #include "common/engine/instance.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "common/base/log.h"
 #include "common/engine/why.h"
+#include <stdlib.h>
+#include <string.h>
 
 struct sl_instance *sl_instance_new(struct sl_plan *plan, const struct sl_limits *limits)
 {
@@ -77,11 +77,10 @@ void sl_instance_delete(struct sl_instance *inst, const char *name)
 
 size_t sl_instance_bytes(const struct sl_instance *inst)
 {
-	size_t bytes = sizeof(*inst) + (size_t)inst->inbox_bytes * 2 + sl_ring_bytes(&inst->events) + sl_ring_bytes(&inst->effects);
+	size_t bytes = sizeof(*inst) + (size_t)inst->inbox_bytes * 2 + sl_ring_bytes(&inst->events) +
+		       sl_ring_bytes(&inst->effects);
 	bytes += (size_t)inst->transition_cap * 96 + (size_t)inst->inbox_count * sizeof(struct sl_inbox_item);
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root))
-		bytes += sizeof(*frame) + (size_t)frame->own_bytes * 3 + (size_t)frame->slots.bytes * 3;
-	return bytes;
+	return bytes + (size_t)inst->frame_count * sizeof(struct sl_frame) + (size_t)inst->data_bytes * 3;
 }
 
 /* --- answers to deliveries that cannot be taken --- */
@@ -183,8 +182,7 @@ static void begin(struct sl_run *run, struct sl_plan *plan)
 	struct sl_instance *old = run->actor->inst;
 	struct sl_instance *inst = sl_instance_new(plan, &run->eng->limits);
 	if (old) { /* a forgotten one of the same id: what is stored of it goes first */
-		sl_map_each(&old->deleted, e)
-			sl_instance_delete(inst, e->key);
+		sl_map_each(&old->deleted, e) sl_instance_delete(inst, e->key);
 		sl_instance_free(old);
 	}
 	run->actor->inst = run->inst = inst;
@@ -224,7 +222,8 @@ static int start(struct sl_run *run)
 		if (!plan)
 			return SL_ENOTFOUND;
 	} else {
-		plan = in->workflow ? sl_plans_current(run->eng->plans, run->actor->ns, in->workflow, in->version) : NULL;
+		plan = in->workflow ? sl_plans_current(run->eng->plans, run->actor->ns, in->workflow, in->version)
+				    : NULL;
 		if (!plan) {
 			sl_instance_answer(run, in->command_id, false, "unknown-workflow");
 			return 0;
@@ -293,7 +292,8 @@ static void take_cancel(struct sl_run *run)
 		return;
 	}
 	run->changed = true;
-	sl_instance_cancel(run, sl_error_new(SL_CODE_CANCELLED, 0, "Cancelled", in->reason ? in->reason : "cancelled by a command"));
+	sl_instance_cancel(run,
+		sl_error_new(SL_CODE_CANCELLED, 0, "Cancelled", in->reason ? in->reason : "cancelled by a command"));
 	sl_instance_answer(run, in->command_id, true, NULL);
 }
 
@@ -378,10 +378,11 @@ static void finish(struct sl_run *run)
 	jv_free(run->now_text);
 }
 
-int sl_instance_step(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_msg *in, const struct sl_pos *pos,
-	int64_t now_ms, struct sl_effects *fx)
+int sl_instance_step(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_msg *in,
+	const struct sl_pos *pos, int64_t now_ms, struct sl_effects *fx)
 {
-	struct sl_run run = {.eng = eng, .actor = actor, .in = in, .pos = pos, .now_ms = now_ms, .fx = fx, .fx_first = fx->count};
+	struct sl_run run = {
+		.eng = eng, .actor = actor, .in = in, .pos = pos, .now_ms = now_ms, .fx = fx, .fx_first = fx->count};
 	struct sl_instance *inst = actor->inst && !actor->inst->gone ? actor->inst : NULL;
 	int err = 0;
 	run.id = sl_arena_str(fx->arena, actor->id);

@@ -1,13 +1,13 @@
 /* Correlation on the instance's side (design section 5): values, subscriptions, inbox, leaving. */
 #include "common/engine/instance.h"
 
+#include "common/base/log.h"
+#include "common/engine/plans.h"
+#include "common/engine/why.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "common/base/log.h"
-#include "common/engine/plans.h"
-#include "common/engine/why.h"
 
 /* --- values --- */
 
@@ -106,7 +106,8 @@ static void send_subscribe(struct sl_run *run, const struct sl_subscription *sub
 	fx->plan = plan->hash;
 	fx->key = jv_copy(sub->key);
 	fx->wants = sub->set < 0 ? jv_array()
-				 : sl_plan_wants(plan, (const char *const *)plan->sets[sub->set].names, plan->sets[sub->set].count);
+				 : sl_plan_wants(plan, (const char *const *)plan->sets[sub->set].names,
+					   plan->sets[sub->set].count);
 }
 
 void sl_corr_subscribe(struct sl_run *run, int set, const char *const *values)
@@ -248,8 +249,8 @@ void sl_corr_remember(struct sl_run *run, jv ev)
 	int at = handed_index(inst, mark);
 	if (at >= 0) {
 		jv left = jv_array();
-		jv_array_foreach(inst->handed, i, item)
-			left = i == at ? (jv_free(item), left) : jv_array_append(left, item);
+		jv_array_foreach(inst->handed, i, item) left =
+			i == at ? (jv_free(item), left) : jv_array_append(left, item);
 		jv_free(inst->handed);
 		inst->handed = left;
 		inst->dirty = true;
@@ -284,7 +285,8 @@ bool sl_inbox_add(struct sl_run *run, jv ev, const char *box, bool multi, bool s
 	struct sl_inbox_item *item = item_new(ev, box, multi);
 	item->start = start;
 	item->bytes = start ? 0 : sl_value_bytes(ev);
-	if (!start && (inst->inbox_count >= limits->inbox_max || inst->inbox_bytes + item->bytes > limits->inbox_bytes_max)) {
+	if (!start &&
+		(inst->inbox_count >= limits->inbox_max || inst->inbox_bytes + item->bytes > limits->inbox_bytes_max)) {
 		struct sl_msg *fx = sl_effects_add(run->fx, SL_MSG_DEAD_LETTER);
 		fx->reason = "inbox-full";
 		fx->workflow = inst->plan->id;
@@ -365,7 +367,8 @@ static void remember_handed(struct sl_run *run, jv ev)
 	inst->handed = jv_array_append(inst->handed, jv_string(text));
 }
 
-/* Unsubscribe and hand-back are one effect a mailbox. What several instances of the workflow got is not decided again. */
+/* Unsubscribe and hand-back are one effect a mailbox. What several instances of the workflow got is not decided again.
+ */
 void sl_corr_leave(struct sl_run *run)
 {
 	struct sl_instance *inst = run->inst;

@@ -76,8 +76,8 @@ static void too_big(struct sl_run *run, int64_t bytes)
 {
 	jv_free(run->error);
 	run->error = jv_invalid();
-	sl_node_fail(run, NULL, SL_CODE_TOO_BIG, 413, "Too big", "the instance's data take %lld bytes, more than %lld", (long long)bytes,
-		(long long)run->eng->limits.state_bytes_max);
+	sl_node_fail(run, NULL, SL_CODE_TOO_BIG, 413, "Too big", "the instance's data take %lld bytes, more than %lld",
+		(long long)bytes, (long long)run->eng->limits.state_bytes_max);
 	fault(run);
 	sl_frame_drop(run, run->inst->root); /* the oversized data go */
 }
@@ -162,28 +162,22 @@ void sl_instance_over(struct sl_run *run, enum sl_out out)
 
 /* --- after a step --- */
 
-static int64_t data_bytes(struct sl_instance *inst)
+/* Only what changed is measured again. */
+int64_t sl_instance_measure(struct sl_instance *inst)
 {
-	int64_t bytes = 0;
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root)) {
-		if (frame->written && !frame->sized) {
+	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next_changed(frame, inst->root)) {
+		if (!frame->below)
+			continue;
+		if (frame->written && !frame->sized)
 			frame->own_bytes = sl_value_bytes(frame->own);
-			frame->sized = true;
-		}
-		bytes += frame->written ? frame->own_bytes : 0;
-		bytes += frame->slots.bytes;
+		frame->sized = true;
+		int64_t bytes = (frame->written ? frame->own_bytes : 0) + frame->slots.bytes;
 		if (jv_is_valid(frame->acc))
 			bytes += sl_value_bytes(frame->acc);
+		inst->data_bytes += bytes - frame->counted;
+		frame->counted = bytes;
 	}
-	return bytes;
-}
-
-static bool calls(struct sl_instance *inst)
-{
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root))
-		if (frame->token && frame->part == SL_PART_NODE && frame->node->kind == SL_NODE_CALL)
-			return true;
-	return false;
+	return inst->data_bytes;
 }
 
 void sl_instance_settle(struct sl_run *run)
@@ -191,10 +185,10 @@ void sl_instance_settle(struct sl_run *run)
 	struct sl_instance *inst = run->inst;
 	if (sl_instance_ended(inst))
 		return;
-	int64_t bytes = data_bytes(inst);
+	int64_t bytes = sl_instance_measure(inst);
 	if (bytes > run->eng->limits.state_bytes_max) {
 		too_big(run, bytes);
 		return;
 	}
-	inst->status = calls(inst) ? SL_RUNNING : SL_WAITING;
+	inst->status = inst->call_count ? SL_RUNNING : SL_WAITING;
 }

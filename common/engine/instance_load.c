@@ -1,12 +1,13 @@
 /* An instance read back from its fields. */
 #include "common/engine/instance.h"
 
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/text.h"
 
-struct part {                           /* a field that belongs to a frame */
+struct part { /* a field that belongs to a frame */
 	const char *path;
 	size_t len;
 	int depth;
@@ -146,7 +147,9 @@ static struct sl_frame *frame_at(struct sl_instance *inst, const char *path, siz
 static enum sl_frame_part part_of(jv *value)
 {
 	char *text = take_text(value, "part");
-	enum sl_frame_part part = !text ? SL_PART_NODE : strcmp(text, "branch") == 0 ? SL_PART_BRANCH : SL_PART_ITERATION;
+	enum sl_frame_part part = !text				? SL_PART_NODE
+				  : strcmp(text, "branch") == 0 ? SL_PART_BRANCH
+								: SL_PART_ITERATION;
 	free(text);
 	return part;
 }
@@ -161,11 +164,13 @@ static int load_frame(struct sl_instance *inst, const struct part *part, struct 
 	while (cut > 0 && part->path[cut - 1] != '.')
 		cut--;
 	struct sl_frame *parent = cut ? frame_at(inst, part->path, cut - 1) : NULL;
-	const struct sl_node *node = sl_json_str(value, "node") ? sl_plan_find(inst->plan, sl_json_str(value, "node")) : NULL;
+	const struct sl_node *node =
+		sl_json_str(value, "node") ? sl_plan_find(inst->plan, sl_json_str(value, "node")) : NULL;
 	int index = atoi(part->path + cut);
 	if (!node || (cut && !parent) || (!cut && inst->root) || (parent && sl_frame_child(parent, index))) {
 		jv_free(value);
-		return damaged(diags, part->field->name, node ? "a frame without its parent, or twice" : "a frame of a node that the plan lacks");
+		return damaged(diags, part->field->name,
+			node ? "a frame without its parent, or twice" : "a frame of a node that the plan lacks");
 	}
 	struct sl_frame *frame = sl_frame_new(inst, parent, node, part_of(&value), index);
 	jv_free(take(&value, "node"));
@@ -183,7 +188,8 @@ static int load_frame(struct sl_instance *inst, const struct part *part, struct 
 	frame->info = take(&value, "info");
 	frame->rest = rest_or_none(value);
 	frame->stored = true;
-	frame->dirty = false;
+	if (frame->token && frame->part == SL_PART_NODE && node->kind == SL_NODE_CALL)
+		inst->call_count++;
 	return 0;
 }
 
@@ -197,7 +203,6 @@ static int load_data(struct sl_instance *inst, const struct part *part, struct s
 	if (err)
 		return err;
 	sl_frame_set_own(frame, value);
-	frame->own_dirty = false;
 	frame->own_stored = true;
 	return 0;
 }
@@ -214,8 +219,6 @@ static int load_slot(struct sl_instance *inst, const struct part *part, struct s
 	if (err)
 		return err;
 	sl_frame_slot_set(frame, (int)index, value);
-	frame->slots.items[index].dirty = false;
-	frame->slots.items[index].stored = true;
 	return 0;
 }
 
@@ -230,7 +233,8 @@ static int load_frames(struct sl_instance *inst, const struct sl_field *fields, 
 {
 	struct part *parts = calloc((size_t)count + 1, sizeof(*parts));
 	int n = 0, err = 0;
-	for (int i = 0; i < count && parts; i++) {
+	sl_assert(parts);
+	for (int i = 0; i < count; i++) {
 		const char *name = fields[i].name;
 		if (strncmp(name, "f:", 2) != 0)
 			continue;
@@ -268,8 +272,7 @@ static int load_inbox(struct sl_instance *inst, const struct sl_field *field, st
 	if (err)
 		return err;
 	struct sl_inbox_item *item = calloc(1, sizeof(*item)), **at = &inst->inbox;
-	if (!item)
-		abort();
+	sl_assert(item);
 	item->n = n;
 	item->box = take_text(&value, "box");
 	item->multi = take_int(&value, "multi") != 0;
@@ -299,8 +302,7 @@ static int load_transition(struct sl_instance *inst, const struct sl_field *fiel
 		return err;
 	if (slot >= inst->transition_cap) {
 		inst->transitions = realloc(inst->transitions, sizeof(*inst->transitions) * (size_t)(slot + 1));
-		if (!inst->transitions)
-			abort();
+		sl_assert(inst->transitions);
 		for (int i = inst->transition_cap; i <= slot; i++)
 			inst->transitions[i] = (struct sl_transition){.n = -1};
 		inst->transition_cap = (int)slot + 1;
@@ -339,8 +341,8 @@ static int load_other(struct sl_instance *inst, const struct sl_field *field, st
 	}
 }
 
-int sl_instance_load(const struct sl_engine *eng, const char *ns, const struct sl_field *fields, int count, struct sl_instance **ret,
-	struct sl_diags *diags)
+int sl_instance_load(const struct sl_engine *eng, const char *ns, const struct sl_field *fields, int count,
+	struct sl_instance **ret, struct sl_diags *diags)
 {
 	const struct sl_field *field = NULL;
 	jv h;
@@ -373,7 +375,8 @@ int sl_instance_load(const struct sl_engine *eng, const char *ns, const struct s
 		sl_instance_free(inst);
 		return err;
 	}
-	inst->dirty = false;
+	sl_instance_measure(inst);
+	sl_instance_committed(inst); /* what was read is what is stored */
 	*ret = inst;
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* The second life of a faulted instance: `retry` (design section 5: it asks its mailbox first). */
 #include "common/engine/instance.h"
 
+#include "common/engine/plans.h"
 #include <stdlib.h>
 #include <string.h>
-#include "common/engine/plans.h"
 
 /* The mailbox where instances of this workflow must not meet another: where it was started, or would have been. */
 static const struct sl_subscription *claim_sub(const struct sl_instance *inst)
@@ -17,7 +17,8 @@ static const struct sl_subscription *claim_sub(const struct sl_instance *inst)
 		int same = 0;
 		for (int k = 0; k < starts->common_count; k++)
 			same += sl_json_str(key, starts->common[k]) != NULL;
-		if (same == starts->common_count && jv_get_kind(key) == JV_KIND_OBJECT && jv_object_length(jv_copy(key)) == same)
+		if (same == starts->common_count && jv_get_kind(key) == JV_KIND_OBJECT &&
+			jv_object_length(jv_copy(key)) == same)
 			return &inst->subs[i];
 	}
 	return NULL;
@@ -66,7 +67,10 @@ static void revive(struct sl_run *run, const char *subscribed)
 void sl_instance_retry(struct sl_run *run)
 {
 	struct sl_instance *inst = run->inst;
-	const char *refused = inst->status != SL_FAULTED ? "not-faulted" : inst->retrying ? "retrying" : !inst->root ? "no-data" : NULL;
+	const char *refused = inst->status != SL_FAULTED ? "not-faulted"
+			      : inst->retrying		 ? "retrying"
+			      : !inst->root		 ? "no-data"
+							 : NULL;
 	if (refused) {
 		sl_instance_answer(run, run->in->command_id, false, refused);
 		return;

@@ -1,10 +1,11 @@
-/* An instance as Redis hash fields: what changed since the last commit. The header is written by hand, for it changes in every step. */
+/* An instance as Redis hash fields: what changed since the last commit. The header is written by hand, for it changes
+ * in every step. */
 #include "common/engine/instance.h"
 
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
 struct writer {
 	struct sl_arena *arena;
@@ -78,19 +79,18 @@ static void add_rest(struct sl_buf *out, jv rest)
 
 /* --- header --- */
 
-static void add_states(struct sl_buf *out, struct sl_instance *inst)
+/* States are found below scopes, states, forks and branches only; lists and loops are not searched. */
+static void add_states(struct sl_buf *out, const struct sl_frame *frame, int *count)
 {
-	int count = 0;
-	add_name(out, "states");
-	sl_buf_addc(out, '[');
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root)) {
-		if (frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_STATE)
-			continue;
-		if (count++)
-			sl_buf_addc(out, ',');
+	enum sl_node_kind kind = frame->node->kind;
+	if (frame->part == SL_PART_NODE && kind == SL_NODE_STATE) {
+		sl_buf_adds(out, (*count)++ ? "," : "");
 		sl_buf_add_json_str(out, frame->node->u.state.name, strlen(frame->node->u.state.name));
 	}
-	sl_buf_addc(out, ']');
+	if (kind != SL_NODE_SCOPE && kind != SL_NODE_STATE && kind != SL_NODE_FORK)
+		return;
+	for (const struct sl_frame *child = frame->first; child; child = child->next)
+		add_states(out, child, count);
 }
 
 static void add_subs(struct sl_buf *out, const struct sl_instance *inst)
@@ -110,6 +110,7 @@ static void add_subs(struct sl_buf *out, const struct sl_instance *inst)
 static void header(struct sl_buf *out, struct sl_instance *inst)
 {
 	const struct sl_plan *plan = inst->plan;
+	int count = 0;
 	sl_buf_adds(out, "{\"v\":1");
 	add_text(out, "status", sl_status_text(inst->status));
 	add_text(out, "workflow", plan->id);
@@ -135,7 +136,11 @@ static void header(struct sl_buf *out, struct sl_instance *inst)
 	add_text(out, "claim", inst->claim_box);
 	if (jv_object_length(jv_copy(inst->bindings)) > 0)
 		add_json(out, "bindings", inst->bindings);
-	add_states(out, inst);
+	add_name(out, "states");
+	sl_buf_addc(out, '[');
+	if (inst->root)
+		add_states(out, inst->root, &count);
+	sl_buf_addc(out, ']');
 	add_subs(out, inst);
 	add_json(out, "handed", inst->handed);
 	add_json(out, "handled", inst->handled);
@@ -258,13 +263,11 @@ static void put_frame(struct writer *w, struct sl_frame *frame)
 		name_frame(w, "d:", frame);
 		sl_instance_delete(w->inst, w->name.data);
 	}
-	for (int i = 0; i < frame->slots.count; i++) {
-		struct sl_slot *slot = &frame->slots.items[i];
-		if (!slot->dirty)
-			continue;
+	for (int i = 0; i < frame->slots.changed_count; i++) {
+		int slot = frame->slots.changed[i];
 		name_frame(w, "c:", frame);
-		sl_buf_printf(&w->name, ":%d", i);
-		sl_json_write(&w->value, slot->value);
+		sl_buf_printf(&w->name, ":%d", slot);
+		sl_json_write(&w->value, frame->slots.items[slot].value);
 		put(w);
 	}
 }
@@ -329,8 +332,9 @@ static void put_all(struct writer *w)
 		sl_json_write(&w->value, inst->output);
 		put(w);
 	}
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root))
-		put_frame(w, frame);
+	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next_changed(frame, inst->root))
+		if (frame->below)
+			put_frame(w, frame);
 	for (struct sl_inbox_item *item = inst->inbox; item; item = item->next)
 		put_inbox(w, item);
 	for (int i = 0; i < inst->transition_cap; i++)
@@ -345,8 +349,8 @@ static void put_all(struct writer *w)
 	}
 }
 
-void sl_instance_changes(const struct sl_actor *actor, struct sl_instance *inst, struct sl_arena *arena, struct sl_field **ret,
-	int *ret_count, bool *ret_gone)
+void sl_instance_changes(const struct sl_actor *actor, struct sl_instance *inst, struct sl_arena *arena,
+	struct sl_field **ret, int *ret_count, bool *ret_gone)
 {
 	struct writer w = {.arena = arena, .inst = inst};
 	(void)actor;
@@ -364,19 +368,29 @@ void sl_instance_changes(const struct sl_actor *actor, struct sl_instance *inst,
 	*ret_count = w.count;
 }
 
+static void frame_committed(struct sl_frame *frame)
+{
+	struct sl_slots *slots = &frame->slots;
+	frame->below = false;
+	frame->stored = true;
+	frame->dirty = false;
+	if (frame->own_dirty)
+		frame->own_stored = frame->written;
+	frame->own_dirty = false;
+	for (int i = 0; i < slots->changed_count; i++) {
+		slots->items[slots->changed[i]].stored = true;
+		slots->items[slots->changed[i]].dirty = false;
+	}
+	slots->changed_count = 0;
+	for (struct sl_frame *child = frame->first; child; child = child->next)
+		if (child->below)
+			frame_committed(child);
+}
+
 void sl_instance_committed(struct sl_instance *inst)
 {
-	for (struct sl_frame *frame = inst->root; frame; frame = sl_frame_next(frame, inst->root)) {
-		frame->stored = true;
-		frame->dirty = false;
-		if (frame->own_dirty)
-			frame->own_stored = frame->written;
-		frame->own_dirty = false;
-		for (int i = 0; i < frame->slots.count; i++) {
-			frame->slots.items[i].stored = frame->slots.items[i].stored || frame->slots.items[i].dirty;
-			frame->slots.items[i].dirty = false;
-		}
-	}
+	if (inst->root && inst->root->below)
+		frame_committed(inst->root);
 	for (struct sl_inbox_item *item = inst->inbox; item; item = item->next) {
 		item->stored = true;
 		item->dirty = false;

@@ -1,10 +1,10 @@
 /* What others may watch: lifecycle CloudEvents, and the last transitions of an instance. */
 #include "common/engine/instance.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include <stdlib.h>
+#include <string.h>
 
 #define PREFIX "io.serverlessworkflow."
 
@@ -58,7 +58,8 @@ void sl_life_started(struct sl_run *run)
 {
 	if (run->eng->limits.lifecycle_level < 1)
 		return;
-	send(run, PREFIX "workflow.started.v1", sl_json_set(base(run), "startedAt", time_value(run, run->inst->created_ms)));
+	send(run, PREFIX "workflow.started.v1",
+		sl_json_set(base(run), "startedAt", time_value(run, run->inst->created_ms)));
 }
 
 void sl_life_ended(struct sl_run *run)
@@ -112,10 +113,11 @@ static const char *cause_of(struct sl_run *run)
 	}
 	const char *type = sl_json_str(ev, "type"), *id = sl_json_str(ev, "id"), *source = sl_json_str(ev, "source");
 	if (type)
-		run->cause = sl_arena_printf(run->fx->arena, "%s: %.100s, id %.100s of %.100s", sl_msg_kind_text(in->kind), type,
-			id ? id : "?", source ? source : "?");
+		run->cause = sl_arena_printf(run->fx->arena, "%s: %.100s, id %.100s of %.100s",
+			sl_msg_kind_text(in->kind), type, id ? id : "?", source ? source : "?");
 	else if (in->command_id)
-		run->cause = sl_arena_printf(run->fx->arena, "%s: command %.100s", sl_msg_kind_text(in->kind), in->command_id);
+		run->cause = sl_arena_printf(
+			run->fx->arena, "%s: command %.100s", sl_msg_kind_text(in->kind), in->command_id);
 	else
 		run->cause = sl_arena_str(run->fx->arena, sl_msg_kind_text(in->kind));
 	jv_free(ev);

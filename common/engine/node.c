@@ -1,16 +1,15 @@
 /* Dispatch over node kinds, and how outcomes climb. */
 #include "common/engine/instance.h"
 
-#include <stdarg.h>
 #include "common/base/log.h"
+#include <stdarg.h>
 
-static const struct sl_node_ops *const by_kind[] = {
-	[SL_NODE_SCOPE] = &sl_ops_scope,
+static const struct sl_node_ops *const by_kind[] = {[SL_NODE_SCOPE] = &sl_ops_scope,
 	[SL_NODE_STATE] = &sl_ops_state,
 	[SL_NODE_ACTIONS] = &sl_ops_actions,
 	[SL_NODE_ACTION] = &sl_ops_action,
 	[SL_NODE_CALL] = &sl_ops_call,
-	[SL_NODE_SUBFLOW] = NULL,       /* refused at deploy */
+	[SL_NODE_SUBFLOW] = NULL, /* refused at deploy */
 	[SL_NODE_AWAIT] = &sl_ops_await,
 	[SL_NODE_FORK] = &sl_ops_fork,
 	[SL_NODE_EACH] = &sl_ops_each,
@@ -20,8 +19,7 @@ static const struct sl_node_ops *const by_kind[] = {
 	[SL_NODE_CHOOSE] = &sl_ops_choose,
 	[SL_NODE_RAISE] = &sl_ops_raise,
 	[SL_NODE_VALIDATE] = NULL,
-	[SL_NODE_VARIABLE] = NULL
-};
+	[SL_NODE_VARIABLE] = NULL};
 
 static const struct sl_node_ops *ops_of(const struct sl_frame *frame)
 {
@@ -34,7 +32,7 @@ static const struct sl_node_ops *ops_of(const struct sl_frame *frame)
 
 void sl_node_touch(struct sl_frame *frame)
 {
-	frame->dirty = true;
+	sl_frame_touch(frame);
 }
 
 enum sl_out sl_node_done(struct sl_run *run, jv value)
@@ -51,8 +49,8 @@ static enum sl_out fail_with(struct sl_run *run, const struct sl_frame *frame, j
 	return SL_OUT_FAILED;
 }
 
-enum sl_out sl_node_fail(struct sl_run *run, const struct sl_frame *frame, const char *code, int status, const char *title,
-	const char *fmt, ...)
+enum sl_out sl_node_fail(struct sl_run *run, const struct sl_frame *frame, const char *code, int status,
+	const char *title, const char *fmt, ...)
 {
 	struct sl_buf detail;
 	va_list ap;
@@ -76,17 +74,18 @@ enum sl_out sl_node_enter(struct sl_run *run, struct sl_frame *frame)
 	const struct sl_node_ops *ops = ops_of(frame);
 	if (++run->steps > run->eng->limits.steps_max) { /* R9; no handler may go round once more */
 		run->fatal = true;
-		return sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many steps", "more than %d steps for one input",
-			run->eng->limits.steps_max);
+		return sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many steps",
+			"more than %d steps for one input", run->eng->limits.steps_max);
 	}
 	if (!ops)
-		return sl_node_fail(run, frame, SL_CODE_INTERNAL, 500, "Not supported", "this kind of node cannot run yet");
+		return sl_node_fail(
+			run, frame, SL_CODE_INTERNAL, 500, "Not supported", "this kind of node cannot run yet");
 	sl_node_touch(frame);
 	return ops->enter(run, frame);
 }
 
-enum sl_out sl_node_start(struct sl_run *run, struct sl_frame *parent, const struct sl_node *node, enum sl_frame_part part, int index,
-	struct sl_frame **ret_child)
+enum sl_out sl_node_start(struct sl_run *run, struct sl_frame *parent, const struct sl_node *node,
+	enum sl_frame_part part, int index, struct sl_frame **ret_child)
 {
 	*ret_child = sl_frame_new(run->inst, parent, node, part, index);
 	return sl_node_enter(run, *ret_child);

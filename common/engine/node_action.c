@@ -1,4 +1,5 @@
-/* Lists of actions, and what surrounds one action: condition, sleeps, attempts, filters (0.8 "Action Definition", "Retries"). */
+/* Lists of actions, and what surrounds one action: condition, sleeps, attempts, filters (0.8 "Action Definition",
+ * "Retries"). */
 #include "common/engine/instance.h"
 
 /* phases of an action */
@@ -59,7 +60,8 @@ const struct sl_node_ops sl_ops_actions = {list_advance, list_child, NULL, list_
 int64_t sl_action_deadline(const struct sl_frame *body)
 {
 	const struct sl_frame *frame = body->parent;
-	if (!frame || frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_ACTION || !frame->node->u.action.timeout.given)
+	if (!frame || frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_ACTION ||
+		!frame->node->u.action.timeout.given)
 		return 0;
 	return frame->due_ms;
 }
@@ -70,7 +72,8 @@ bool sl_action_input(struct sl_run *run, struct sl_frame *body, jv *ret)
 	jv data = sl_frame_input(body);
 	if (frame && frame->part == SL_PART_NODE && frame->node->kind == SL_NODE_AWAIT)
 		frame = frame->parent; /* eventRef: the event that is produced before the wait */
-	if (frame && frame->part == SL_PART_NODE && frame->node->kind == SL_NODE_ACTION && frame->node->u.action.from != SL_NO_EXPR)
+	if (frame && frame->part == SL_PART_NODE && frame->node->kind == SL_NODE_ACTION &&
+		frame->node->u.action.from != SL_NO_EXPR)
 		return sl_data_eval(run, frame, frame->node->u.action.from, data, ret);
 	*ret = data;
 	return true;
@@ -260,7 +263,8 @@ static enum sl_out action_resume(struct sl_run *run, struct sl_frame *frame)
 	if (frame->first) { /* its body is resumed by itself, as a first attempt */
 		int64_t ms;
 		frame->attempt = 1;
-		if (frame->node->u.action.timeout.given && sl_data_span(run, frame, &frame->node->u.action.timeout, &ms))
+		if (frame->node->u.action.timeout.given &&
+			sl_data_span(run, frame, &frame->node->u.action.timeout, &ms))
 			sl_frame_timer_set(run, frame, run->now_ms + ms);
 		return SL_OUT_WAIT;
 	}

@@ -1,5 +1,5 @@
-/* Await: what runs once its events are in, and when time runs out (0.8 "Event State", "Callback State", "Switch State" with events,
- * eventRef; A12, A19, A20). */
+/* Await: what runs once its events are in, and when time runs out (0.8 "Event State", "Callback State", "Switch State"
+ * with events, eventRef; A12, A19, A20). */
 #include "common/engine/await.h"
 
 static struct sl_frame *action_of(const struct sl_frame *frame)
@@ -8,7 +8,8 @@ static struct sl_frame *action_of(const struct sl_frame *frame)
 	return parent && parent->part == SL_PART_NODE && parent->node->kind == SL_NODE_ACTION ? parent : NULL;
 }
 
-/* Event data filters, in order of the references. In an action the data are its result, and its own filter merges them. */
+/* Event data filters, in order of the references. In an action the data are its result, and its own filter merges them.
+ */
 static bool apply_events(struct sl_run *run, struct sl_frame *frame, const struct sl_alt *alt)
 {
 	const struct sl_plan *plan = run->inst->plan;
@@ -84,14 +85,22 @@ static bool is_start(struct sl_run *run, const struct sl_frame *frame)
 	return frame->node == run->inst->plan->start.await;
 }
 
+/* A start state (a command started it, A169) has no end of waiting, but a time between its first and its last event. */
+static enum sl_out set_window(struct sl_run *run, struct sl_frame *frame)
+{
+	int64_t window_ms = run->inst->plan->start.window_ms;
+	if (window_ms > 0 && jv_is_valid(frame->own) && !frame->timer)
+		sl_frame_timer_set(run, frame, run->now_ms + window_ms);
+	return SL_OUT_WAIT;
+}
+
 static enum sl_out set_timeout(struct sl_run *run, struct sl_frame *frame)
 {
 	const struct sl_span *span = &frame->node->u.await.timeout;
 	int64_t ms;
+	if (is_start(run, frame))
+		return set_window(run, frame);
 	if (!span->given || frame->timer)
-		return SL_OUT_WAIT;
-	/* a start state (a command started it, A169) has no end of waiting, but a time between its first and its last event */
-	if (is_start(run, frame) && (!frame->node->u.await.all || !jv_is_valid(frame->own)))
 		return SL_OUT_WAIT;
 	if (!sl_data_span(run, frame, span, &ms))
 		return SL_OUT_FAILED;
@@ -161,10 +170,7 @@ static enum sl_out await_timer(struct sl_run *run, struct sl_frame *frame)
 {
 	const struct sl_await *await = &frame->node->u.await;
 	if (is_start(run, frame)) { /* what came is void, and the wait begins again */
-		jv_free(frame->own);
-		frame->own = jv_invalid();
-		frame->written = false;
-		frame->own_dirty = true;
+		sl_frame_clear_own(frame);
 		return SL_OUT_WAIT;
 	}
 	while (frame->first)
@@ -199,7 +205,8 @@ bool sl_await_offer(struct sl_run *run, jv ev, const char *box, bool multi, int6
 	for (struct sl_frame *frame = root; frame; frame = sl_frame_next(frame, root)) {
 		if (frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_AWAIT || frame->phase != AWAIT_WAITS)
 			continue;
-		if ((token && frame->token != token) || sl_await_satisfied(run, frame) >= 0 || !sl_await_collect(run, frame, ev, box, multi, false))
+		if ((token && frame->token != token) || sl_await_satisfied(run, frame) >= 0 ||
+			!sl_await_collect(run, frame, ev, box, multi, false))
 			continue;
 		run->changed = true;
 		sl_node_touch(frame);

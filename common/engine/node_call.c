@@ -32,6 +32,7 @@ void sl_call_cancel(struct sl_run *run, struct sl_frame *frame)
 	fx->token = frame->token;
 	fx->attempt = frame->attempt;
 	frame->token = 0;
+	run->inst->call_count--;
 	sl_node_touch(frame);
 }
 
@@ -97,6 +98,7 @@ static enum sl_out call_enter(struct sl_run *run, struct sl_frame *frame)
 		return sl_node_done(run, jv_invalid());
 	}
 	fx->token = frame->token;
+	run->inst->call_count++;
 	return SL_OUT_WAIT;
 }
 
@@ -108,6 +110,7 @@ void sl_call_result(struct sl_run *run)
 		return; /* late (R6) */
 	run->changed = true;
 	frame->token = 0;
+	run->inst->call_count--;
 	sl_node_touch(frame);
 	if (jv_is_valid(in->error)) {
 		jv_free(run->error);

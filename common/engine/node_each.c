@@ -51,13 +51,14 @@ static enum sl_out each_output(struct sl_run *run, struct sl_frame *frame)
 		return SL_OUT_FAILED;
 	}
 	sl_buf_release(&text);
-	jv_array_foreach(paths, i, path)
-		data = jv_is_valid(data) ? add_results(frame, data, path) : (jv_free(path), data);
+	jv_array_foreach(paths, i, path) data =
+		jv_is_valid(data) ? add_results(frame, data, path) : (jv_free(path), data);
 	jv_free(paths);
 	if (!jv_is_valid(data)) {
 		jv_free(data);
 		run->local = true;
-		return sl_node_fail(run, frame, SL_CODE_DATA, 400, "Data error", "outputCollection does not lead into the data");
+		return sl_node_fail(
+			run, frame, SL_CODE_DATA, 400, "Data error", "outputCollection does not lead into the data");
 	}
 	sl_frame_set_data(frame, data);
 	return sl_node_done(run, jv_invalid());
@@ -109,7 +110,8 @@ static enum sl_out each_enter(struct sl_run *run, struct sl_frame *frame)
 		const char *kind = jv_kind_name(jv_get_kind(list));
 		jv_free(list);
 		run->local = true;
-		return sl_node_fail(run, frame, SL_CODE_DATA, 400, "Data error", "inputCollection is no array but %s", kind);
+		return sl_node_fail(
+			run, frame, SL_CODE_DATA, 400, "Data error", "inputCollection is no array but %s", kind);
 	}
 	frame->phase = EACH_RUNS;
 	sl_frame_set_own(frame, list);

@@ -71,7 +71,9 @@ static enum sl_out branch_failed(struct sl_run *run, struct sl_frame *frame, str
 	if (run->fatal || handled || (!fork->tolerant && fork->need >= fork->count))
 		return SL_OUT_FAILED;
 	if (left < fork->need)
-		return fork->failed_code ? sl_node_fail(run, frame, fork->failed_code, 0, NULL, "too many branches failed") : SL_OUT_FAILED;
+		return fork->failed_code
+			       ? sl_node_fail(run, frame, fork->failed_code, 0, NULL, "too many branches failed")
+			       : SL_OUT_FAILED;
 	sl_frame_drop(run, branch);
 	run->local = false;
 	return SL_OUT_WAIT;
@@ -103,15 +105,13 @@ static enum sl_out branch_done(struct sl_run *run, struct sl_frame *frame)
 	frame->phase = BRANCH_DONE;
 	jv after = sl_frame_data(frame);
 	if (!frame->node->u.fork.collect)
-		after = frame->written ? sl_json_changes(sl_frame_data(frame->parent), after) : (jv_free(after), jv_invalid());
+		after = frame->written ? sl_json_changes(sl_frame_data(frame->parent), after)
+				       : (jv_free(after), jv_invalid());
 	if (jv_is_valid(after)) {
 		sl_frame_set_own(frame, after);
 	} else {
 		jv_free(after);
-		jv_free(frame->own);
-		frame->own = jv_invalid();
-		frame->written = false;
-		frame->own_dirty = true; /* a part that is stored goes */
+		sl_frame_clear_own(frame);
 	}
 	jv_free(run->value);
 	run->value = jv_invalid();

@@ -75,8 +75,8 @@ static bool truthy(jv value)
 }
 
 /* "no match ends the workflow" where `otherwise` is missing (A114, lenient). */
-static const struct sl_goto end_here = {.ptr = "", .transform = SL_NO_EXPR, .kind = SL_GOTO_END, .end = SL_END_COMPLETE,
-	.continue_data = SL_NO_EXPR};
+static const struct sl_goto end_here = {
+	.ptr = "", .transform = SL_NO_EXPR, .kind = SL_GOTO_END, .end = SL_END_COMPLETE, .continue_data = SL_NO_EXPR};
 
 static enum sl_out choose_enter(struct sl_run *run, struct sl_frame *frame)
 {
@@ -117,7 +117,8 @@ static enum sl_out raise_enter(struct sl_run *run, struct sl_frame *frame)
 	if (!sl_json_canonical(message, &text))
 		sl_json_write(&text, message);
 	jv_free(message);
-	enum sl_out out = sl_node_fail(run, frame, raise->code ? raise->code : SL_CODE_INTERNAL, 0, NULL, "%s", text.len ? text.data : "");
+	enum sl_out out = sl_node_fail(
+		run, frame, raise->code ? raise->code : SL_CODE_INTERNAL, 0, NULL, "%s", text.len ? text.data : "");
 	sl_buf_release(&text);
 	return out;
 }

@@ -42,14 +42,14 @@ static enum sl_out handle(struct sl_run *run, struct sl_frame *frame)
 	return leave(run, frame, run->next, jv_invalid());
 }
 
-/* produceEvents go out in list order before the transition takes effect. `data` (taken): the new document, invalid to leave it as
- * it is; it is set only when all went well, so that the way out can be gone again. */
+/* produceEvents go out in list order before the transition takes effect. `data` (taken): the new document, invalid to
+ * leave it as it is; it is set only when all went well, so that the way out can be gone again. */
 static enum sl_out leave(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next, jv data)
 {
 	if (run->fatal) {
 		jv_free(data);
-		return sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many steps", "more than %d steps for one input",
-			run->eng->limits.steps_max);
+		return sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many steps",
+			"more than %d steps for one input", run->eng->limits.steps_max);
 	}
 	bool ok = true;
 	if (next && next->transform != SL_NO_EXPR) {
@@ -155,7 +155,8 @@ const struct sl_node_ops sl_ops_state = {state_enter, state_child, state_timer, 
 static enum sl_out scope_end(struct sl_run *run, struct sl_frame *frame, const struct sl_goto *next)
 {
 	if (next && next->end == SL_END_FAIL)
-		return sl_node_fail(run, frame, next->error_code ? next->error_code : SL_CODE_INTERNAL, 0, NULL, "the workflow ended in failure");
+		return sl_node_fail(run, frame, next->error_code ? next->error_code : SL_CODE_INTERNAL, 0, NULL,
+			"the workflow ended in failure");
 	sl_node_done(run, jv_invalid());
 	if (next && next->end == SL_END_TERMINATE) /* A99 */
 		return SL_OUT_ENDED;

@@ -1,9 +1,9 @@
 /* Events that workflows publish (0.8 "ProducedEvent Definition"; rulings A11, A75, A82-A84 and "produceEvents"). */
 #include "common/engine/instance.h"
 
+#include "common/base/text.h"
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/text.h"
 
 static bool fail_data(struct sl_run *run, struct sl_frame *frame, const char *text, const char *name)
 {
@@ -15,8 +15,8 @@ static bool fail_data(struct sl_run *run, struct sl_frame *frame, const char *te
 /* Attributes that an author may not set: the envelope is ours. */
 static bool is_reserved(const char *name)
 {
-	static const char *const names[] = {"specversion", "id", "type", "data", "data_base64", "originworkflowid", "origininstanceid",
-		"sluicehops"};
+	static const char *const names[] = {"specversion", "id", "type", "data", "data_base64", "originworkflowid",
+		"origininstanceid", "sluicehops"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(names[i], name) == 0)
 			return true;
@@ -64,8 +64,7 @@ static bool set_context(struct sl_run *run, struct sl_frame *frame, jv *ev, jv c
 {
 	bool ok = true;
 	if (jv_get_kind(context) == JV_KIND_ARRAY) { /* A11: an array of objects is accepted */
-		jv_array_foreach(context, i, item)
-			ok = ok ? set_context(run, frame, ev, item) : (jv_free(item), false);
+		jv_array_foreach(context, i, item) ok = ok ? set_context(run, frame, ev, item) : (jv_free(item), false);
 	} else if (jv_get_kind(context) == JV_KIND_OBJECT) {
 		jv_object_foreach(context, name, value)
 		{
@@ -124,13 +123,17 @@ static bool set_correlation(struct sl_run *run, struct sl_frame *frame, jv *ev, 
 static jv envelope(struct sl_run *run, const struct sl_emit *emit, const struct sl_event_def *def, const char *id)
 {
 	const struct sl_plan *plan = run->inst->plan;
-	const char *type = def && def->type ? def->type : emit->type ? emit->type : def && def->name ? def->name : plan->id;
+	const char *type = def && def->type   ? def->type
+			   : emit->type	      ? emit->type
+			   : def && def->name ? def->name
+					      : plan->id;
 	const char *source = def && def->source ? def->source : emit->source;
 	char time[32];
 	sl_time_format(run->now_ms, time);
 	jv ev = sl_json_set(jv_object(), "specversion", jv_string("1.0"));
 	ev = sl_json_set(ev, "id", jv_string(id));
-	ev = sl_json_set(ev, "source", source ? jv_string(source) : jv_string_fmt("/sluice/%s/%s", run->actor->ns, plan->id)); /* A84 */
+	ev = sl_json_set(ev, "source",
+		source ? jv_string(source) : jv_string_fmt("/sluice/%s/%s", run->actor->ns, plan->id)); /* A84 */
 	ev = sl_json_set(ev, "type", jv_string(type));
 	ev = sl_json_set(ev, "subject", jv_string(run->id));
 	ev = sl_json_set(ev, "time", jv_string(time));
@@ -139,7 +142,8 @@ static jv envelope(struct sl_run *run, const struct sl_emit *emit, const struct 
 }
 
 /* Takes data: what the templates see, and the payload if none is given (A83). */
-static bool build(struct sl_run *run, struct sl_frame *frame, const struct sl_emit *emit, const char *id, jv data, jv *ret)
+static bool build(
+	struct sl_run *run, struct sl_frame *frame, const struct sl_emit *emit, const char *id, jv data, jv *ret)
 {
 	const struct sl_event_def *def = emit->event >= 0 ? &run->inst->plan->events[emit->event] : NULL;
 	jv ev = envelope(run, emit, def, id), payload = jv_invalid(), context;
@@ -175,8 +179,8 @@ bool sl_publish(struct sl_run *run, struct sl_frame *frame, const struct sl_emit
 	if (run->inst->hops >= run->eng->limits.hops_max) {
 		jv_free(data);
 		run->local = true;
-		sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many hops", "events and workflows triggered each other %d times",
-			run->inst->hops);
+		sl_node_fail(run, frame, SL_CODE_TOO_BIG, 413, "Too many hops",
+			"events and workflows triggered each other %d times", run->inst->hops);
 		return false;
 	}
 	if (emit->delay.given && !sl_data_span(run, frame, &emit->delay, &delay_ms)) {

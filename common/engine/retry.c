@@ -1,11 +1,11 @@
 /* Retries and the matching of error rules: pure functions. */
 #include "common/engine/instance.h"
 
+#include "common/base/text.h"
 #include <math.h>
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/text.h"
 
 #define DELAY_MAX_MS (INT64_C(366) * 24 * 3600 * 1000 * 100)
 

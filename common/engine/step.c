@@ -6,10 +6,9 @@
 
 void sl_limits_default(struct sl_limits *limits)
 {
-	*limits = (struct sl_limits){
-		.state_bytes_max = 1 << 20,
+	*limits = (struct sl_limits){.state_bytes_max = INT64_C(1) << 20,
 		.inbox_max = 1000,
-		.inbox_bytes_max = 1 << 20,
+		.inbox_bytes_max = INT64_C(1) << 20,
 		.steps_max = 100000,
 		.in_flight_max = 1000,
 		.early_window_ms = 10000,
@@ -17,14 +16,13 @@ void sl_limits_default(struct sl_limits *limits)
 		.join_max = 1000,
 		.fan_out_max = 1000,
 		.hops_max = 100,
-		.retention_ms = 7 * 24 * 60 * MINUTE_MS,
+		.retention_ms = INT64_C(7) * 24 * 60 * MINUTE_MS,
 		.idle_ms = 60 * MINUTE_MS,
 		.retry_delay_max_ms = 60 * MINUTE_MS,
 		.transitions_max = 50,
 		.ring_max = 256,
 		.effect_ring_max = 1024,
-		.lifecycle_level = 1
-	};
+		.lifecycle_level = 1};
 }
 
 const char *sl_status_text(enum sl_status status)
@@ -33,7 +31,8 @@ const char *sl_status_text(enum sl_status status)
 	return (unsigned)status < sizeof(texts) / sizeof(*texts) ? texts[status] : "unknown";
 }
 
-void sl_effects_stamp(struct sl_effects *fx, int first, const struct sl_actor *actor, const struct sl_pos *pos, int64_t now_ms)
+void sl_effects_stamp(
+	struct sl_effects *fx, int first, const struct sl_actor *actor, const struct sl_pos *pos, int64_t now_ms)
 {
 	if (first >= fx->count)
 		return;
@@ -52,8 +51,8 @@ void sl_effects_stamp(struct sl_effects *fx, int first, const struct sl_actor *a
 	}
 }
 
-int sl_step(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_msg *in, const struct sl_pos *pos, int64_t now_ms,
-	struct sl_effects *fx)
+int sl_step(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_msg *in, const struct sl_pos *pos,
+	int64_t now_ms, struct sl_effects *fx)
 {
 	int first = fx->count, err;
 	if (actor->kind == SL_ACTOR_MAILBOX) {

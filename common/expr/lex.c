@@ -336,7 +336,6 @@ static int function(struct scan *s)
 			}
 		}
 	}
-	lex->uses_fn = true;
 	if (!fn) {
 		size_t len = 0;
 		while (len < left && len < 100 && (name_char(name[len]) || name[len] == '-' || name[len] == '.'))
@@ -404,16 +403,18 @@ static int keyword(struct scan *s, const char *name, size_t len)
 
 static void note_use(struct sl_lex *lex, const char *name, size_t len)
 {
-	static const char *const index_words[] = {"index", "rindex", "indices"};
-	if (len == 3 && !memcmp(name, "now", 3))
-		lex->uses_now = true;
-	if (len == 7 && !memcmp(name, "implode", 7))
-		lex->uses_implode = true;
-	if (len == 5 && !memcmp(name, "limit", 5))
-		lex->uses_limit = true;
-	for (int i = 0; i < 3; i++) {
-		if (len == strlen(index_words[i]) && !memcmp(name, index_words[i], len))
-			lex->uses_index = true;
+	static const struct {
+		const char *name;
+		enum sl_use use;
+	} uses[] = {
+		{"now", SL_USE_NOW}, {"implode", SL_USE_IMPLODE}, {"limit", SL_USE_LIMIT}, {"index", SL_USE_INDEX},
+		{"rindex", SL_USE_INDEX}, {"indices", SL_USE_INDEX}, {"match", SL_USE_REGEX}, {"capture", SL_USE_REGEX},
+		{"scan", SL_USE_REGEX}, {"split", SL_USE_REGEX}, {"splits", SL_USE_REGEX}, {"sub", SL_USE_REGEX},
+		{"gsub", SL_USE_REGEX}, {"strftime", SL_USE_DATE}, {"todate", SL_USE_DATE}, {"todateiso8601", SL_USE_DATE},
+	};
+	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+		if (len == strlen(uses[i].name) && !memcmp(name, uses[i].name, len))
+			lex->uses |= uses[i].use;
 	}
 }
 
@@ -455,7 +456,8 @@ static int name(struct scan *s)
 		return keyword(s, from, len);
 	if (memchr(from, ':', len))
 		return fail(lex, NULL, "`%.*s` is refused: module directives are not allowed", (int)len, from);
-	bool word = (len == 4 && (!memcmp(from, "true", 4) || !memcmp(from, "null", 4))) || (len == 5 && !memcmp(from, "false", 5));
+	bool word = (len == 4 && (!memcmp(from, "true", 4) || !memcmp(from, "null", 4))) ||
+		(len == 5 && !memcmp(from, "false", 5));
 	emit(lex, word && follows != '(' ? SL_TOK_WORD : SL_TOK_OTHER, from, len);
 	s->after_term = true;
 	if (word && follows != '(')
@@ -549,6 +551,8 @@ static int operator(struct scan *s)
 			continue;
 		s->at += len;
 		s->lex->cost += (size_t)operators[i].cost;
+		if (operators[i].text[0] == '%')
+			s->lex->uses |= SL_USE_MODULO;
 		emit(s->lex, operators[i].kind, operators[i].text, len);
 		struct open *open = top(s);
 		if (operators[i].text[0] == ';' && open && open->kind == OPEN_PAREN) {

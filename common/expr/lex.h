@@ -1,12 +1,18 @@
 /* A real tokenizer of jq text: finds refused words, variables and `fn:` references where jq would see them (not in
- * strings, comments, field names or object keys) and writes the expression out again in a form that every version of
- * libjq reads alike: comments and carriage returns dropped, functions substituted (A68), brackets known to balance. */
+ * strings, comments, field names or object keys) and writes the expression out again in a form that every version
+ * of libjq reads alike: comments and carriage returns dropped, functions substituted (A68), brackets balanced. */
 #ifndef SL_EXPR_LEX_H
 #define SL_EXPR_LEX_H
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/base/map.h"
+
+/* What an expression uses that we define anew around it (vm.c says why). */
+enum sl_use {
+	SL_USE_NOW = 1, SL_USE_IMPLODE = 2, SL_USE_INDEX = 4, SL_USE_LIMIT = 8, SL_USE_REGEX = 16, SL_USE_DATE = 32,
+	SL_USE_MODULO = 64
+};
 
 /* The first tokens, for expressions so simple that they need no libjq (fast.h). */
 enum sl_tok {
@@ -28,14 +34,13 @@ struct sl_lex_fn {
 #define SL_LEX_STACK 128        /* nesting of brackets and `if` */
 #define SL_LEX_TEXT_MAX (16u << 10)     /* bytes that one author may write as one expression */
 #define SL_LEX_OUT_MAX (64u << 10)      /* after substitution */
-#define SL_LEX_COST_MAX 60000   /* estimated code words: libjq takes 64 Ki in one function, and a second to compile them */
+#define SL_LEX_COST_MAX 60000   /* estimated code words: libjq takes 64 Ki, and a second to compile them */
 
 struct sl_lex {
 	/* results */
 	struct sl_buf out;      /* the text for libjq */
 	struct sl_map vars;     /* names behind `$`, without it (values unused) */
-	bool uses_now, uses_implode, uses_index, uses_limit;
-	bool uses_fn;
+	unsigned uses;          /* enum sl_use */
 	size_t cost;            /* estimated code words */
 	struct sl_lex_token tokens[SL_LEX_TOKENS];
 	int token_count;        /* SL_LEX_TOKENS + 1: there are more */

@@ -81,7 +81,7 @@ static struct sl_unit unit_of(struct sl_program *prog, const struct sl_lex *lex,
 			vars[count++] = sl_arena_str(&prog->arena, e->key);
 	}
 	return (struct sl_unit){.text = sl_arena_strn(&prog->arena, lex->out.data, lex->out.len), .vars = vars,
-		.now = lex->uses_now, .implode = lex->uses_implode, .index = lex->uses_index, .limit = lex->uses_limit};
+		.uses = lex->uses};
 }
 
 /* A simple expression binds no variables of its own: all must be in scope. */

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/expr/budget.h"
+#include "common/expr/lex.h"
 
 #define SHARD_UNITS 128
 #define SHARD_BYTES (48u << 10) /* of text: keeps libjq's 16-bit jumps and a compilation's time small */
@@ -98,24 +99,57 @@ void sl_vm_free(struct sl_vm *vm)
 	free(vm);
 }
 
-/* Writes a unit's source. Our definitions stand in for builtins that differ between versions or cannot be halted:
- * `now` is the step's (R11); implode takes down jq 1.6 and 1.7 on what is no code point; jq 1.6 searches for "" for
- * ever; limit(0) gives one output in jq 1.6 (A69). The first definition of each pair sees the builtin. */
+/* Definitions of ours that stand in for builtins which versions of jq disagree on (A69) or which take the process
+ * down. In each the names that begin with `__` still see the builtin. */
+static const struct {
+	enum sl_use use;
+	const char *text;
+} stand_ins[] = {
+	/* the step's time (R11) */
+	{SL_USE_NOW, "$__v.now as $__now | def now: $__now; "},
+	/* jq 1.6 and 1.7 assert on what is no code point */
+	{SL_USE_IMPLODE, "def __implode: implode; def implode: if type == \"array\" and all(.[]; type == \"number\" and "
+		". >= 0 and . <= 1114111) then __implode else error(\"implode needs an array of code points\") end; "},
+	/* jq 1.6 searches for "" for ever, in one instruction */
+	{SL_USE_INDEX, "def __indices(i): indices(i); def indices($i): if type == \"string\" and $i == \"\" then [] else "
+		"__indices($i) end; def index($i): indices($i) | .[0]; def rindex($i): indices($i) | .[-1:][0]; "},
+	/* limit(0; f) gives an output in jq 1.6 */
+	{SL_USE_LIMIT, "def __limit(n; f): limit(n; f); def limit($n; f): if $n == 0 then empty else __limit($n; f) end; "},
+	/* matching nothing with the flag g: jq 1.6 reads wild memory on text beyond ASCII, its gsub never ends, and versions
+	 * count the matches differently */
+	{SL_USE_REGEX, "def __rx($re; $f): if type == \"string\" and ($re | type) == \"string\" and ($f | type) == \"string\" and "
+		"($f | contains(\"g\")) then ($f | explode | map(select(. != 103)) | implode) as $p | if (\"\" | test($re; $p)) "
+		"or [match($re; $p) | .length] == [0] then error(\"a regular expression that matches the empty text cannot be "
+		"used for all matches: \" + $re) else . end else . end; "
+		"def __match(v): match(v); def __match(r; f): match(r; f); def __capture(v): capture(v); "
+		"def __capture(r; f): capture(r; f); def __scan(r): scan(r); def __split(r; f): split(r; f); "
+		"def __splits(r; f): splits(r; f); def __sub(r; s; f): sub(r; s; f); def __sub(r; s): sub(r; s); "
+		"def __gsub(r; s; f): gsub(r; s; f); def __gsub(r; s): gsub(r; s); def __split(s): split(s); "
+		"def match($v): (if ($v | type) == \"array\" then __rx($v[0]; $v[1]) else . end) | __match($v); "
+		"def match($r; $f): __rx($r; $f) | __match($r; $f); "
+		"def capture($v): (if ($v | type) == \"array\" then __rx($v[0]; $v[1]) else . end) | __capture($v); "
+		"def capture($r; $f): __rx($r; $f) | __capture($r; $f); def scan($r): __rx($r; \"g\") | __scan($r); "
+		"def split($s): __split($s); def split($r; $f): __rx($r; \"g\") | __split($r; $f); "
+		"def splits($r; $f): __rx($r; \"g\") | __splits($r; $f); def splits($r): splits($r; null); "
+		"def sub($r; s): __sub($r; s); def sub($r; s; $f): __rx($r; $f) | __sub($r; s; $f); "
+		"def gsub($r; s): __rx($r; \"g\") | __gsub($r; s); def gsub($r; s; $f): __rx($r; \"g\") | __gsub($r; s; $f); "},
+	/* jq 1.6 asserts on times that gmtime refuses and on formats that are no strings */
+	{SL_USE_DATE, "def __strftime(f): strftime(f); def strftime($f): if ($f | type) != \"string\" then "
+		"error(\"strftime/1 requires a string format\") elif type == \"number\" then gmtime | __strftime($f) else "
+		"__strftime($f) end; def todate: strftime(\"%Y-%m-%dT%H:%M:%SZ\"); def todateiso8601: todate; "},
+	/* the smallest integer by -1 is a division trap; `%` is the function _mod, its right side the outer loop */
+	{SL_USE_MODULO, "def __mod(a; b): _mod(a; b); def _mod(a; b): b as $b | a as $a | if ($b | type) == \"number\" and "
+		"($a | type) == \"number\" and $b > -2 and $b <= -1 then 0 else __mod($a; $b) end; "},
+};
+
 static void write_source(struct sl_buf *out, const struct sl_unit *unit, bool parens)
 {
 	for (const char *const *name = unit->vars; name && *name; name++)
 		sl_buf_printf(out, "$__v.%s as $%s | ", *name, *name);
-	if (unit->now)
-		sl_buf_adds(out, "$__v.now as $__now | def now: $__now; ");
-	if (unit->implode)
-		sl_buf_adds(out, "def __implode: implode; def implode: if type == \"array\" and all(.[]; type == \"number\" and "
-			". >= 0 and . <= 1114111) then __implode else error(\"implode needs an array of code points\") end; ");
-	if (unit->index)
-		sl_buf_adds(out, "def __indices(i): indices(i); def indices($i): if type == \"string\" and $i == \"\" then [] "
-			"else __indices($i) end; def index($i): indices($i) | .[0]; def rindex($i): indices($i) | .[-1:][0]; ");
-	if (unit->limit)
-		sl_buf_adds(out, "def __limit(n; f): limit(n; f); def limit($n; f): if $n == 0 then empty else "
-			"__limit($n; f) end; ");
+	for (size_t i = 0; i < sizeof(stand_ins) / sizeof(stand_ins[0]); i++) {
+		if (unit->uses & stand_ins[i].use)
+			sl_buf_adds(out, stand_ins[i].text);
+	}
 	if (unit->path)
 		sl_buf_adds(out, "[path");
 	sl_buf_adds(out, parens || unit->path ? "(" : "");

@@ -28,6 +28,8 @@ static const struct word refused[] = {
 	{"get_prog_origin", "its result depends on where it runs"},
 	{"builtins", "its result depends on the version of jq"},
 	{"localtime", "its result depends on where it runs; use `gmtime`"},
+	{"jn", "it can take hours"},
+	{"yn", "it can take hours"},
 	{"strflocaltime", "its result depends on where it runs; use `strftime`"},
 };
 
@@ -67,7 +69,7 @@ static const char *const common[] = {
 	"from_entries/0", "fromdate/0", "fromdateiso8601/0", "fromjson/0", "fromstream/1", "gamma/0", "getpath/1",
 	"gmtime/0", "group_by/1", "gsub/2", "gsub/3", "has/1", "hypot/2", "implode/0", "in/1", "index/1",
 	"indices/1", "infinite/0", "inside/1", "isempty/1", "isfinite/0", "isinfinite/0", "isnan/0", "isnormal/0",
-	"iterables/0", "j0/0", "j1/0", "jn/2", "join/1", "keys/0", "keys_unsorted/0", "last/0", "last/1",
+	"iterables/0", "j0/0", "j1/0", "join/1", "keys/0", "keys_unsorted/0", "last/0", "last/1",
 	"ldexp/2", "length/0", "lgamma/0", "lgamma_r/0", "limit/2", "log/0", "log10/0", "log1p/0", "log2/0",
 	"logb/0", "ltrimstr/1", "map/1", "map_values/1", "match/1", "match/2", "max/0", "max_by/1", "min/0",
 	"min_by/1", "mktime/0", "modf/0", "nan/0", "nearbyint/0", "nextafter/2", "nexttoward/2", "normals/0",
@@ -79,7 +81,7 @@ static const char *const common[] = {
 	"strptime/1", "sub/2", "sub/3", "tan/0", "tanh/0", "test/1", "test/2", "tgamma/0", "to_entries/0",
 	"todate/0", "todateiso8601/0", "tojson/0", "tonumber/0", "tostream/0", "tostring/0", "transpose/0",
 	"trunc/0", "truncate_stream/1", "type/0", "unique/0", "unique_by/1", "until/2", "utf8bytelength/0",
-	"values/0", "walk/1", "while/2", "with_entries/1", "y0/0", "y1/0", "yn/2",
+	"values/0", "walk/1", "while/2", "with_entries/1", "y0/0", "y1/0",
 };
 
 static const char *const formats[] = {"text", "json", "html", "uri", "csv", "tsv", "sh", "base64", "base64d", "base32"};

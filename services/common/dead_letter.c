@@ -28,7 +28,8 @@ void sl_dead_letter_record(const char *topic, const struct sl_record *rec, const
 	struct sl_header *headers = SL_NEWN(arena, struct sl_header, rec->header_count + OWN_HEADERS + 1);
 	int n = 0;
 	for (; n < rec->header_count; n++)
-		headers[n] = (struct sl_header){sl_arena_str(arena, rec->headers[n].name), copy(arena, rec->headers[n].value)};
+		headers[n] = (struct sl_header){
+			sl_arena_str(arena, rec->headers[n].name), copy(arena, rec->headers[n].value)};
 	if (cut)
 		add(headers, &n, "sluice-cut-from-bytes", sl_arena_printf(arena, "%zu", rec->value.len));
 	add(headers, &n, "sluice-reason", sl_arena_str(arena, reason));

@@ -10,16 +10,16 @@
 
 #define TYPE_DEFINITION "io.sluice.definition"
 #define TYPE_POINTER "io.sluice.definition.pointer"
-#define RECORDS_PER_TURN 16     /* each may cost tens of milliseconds of compiling */
+#define RECORDS_PER_TURN 16 /* each may cost tens of milliseconds of compiling */
 
 struct sl_definitions {
 	struct sl_definitions_options opt;
 	struct sl_consumer *con;
-	int64_t end;                    /* one behind the last record when the partition was reached; -1: not known yet */
+	int64_t end; /* one behind the last record when the partition was reached; -1: not known yet */
 	int64_t offset;
 	bool assigned;
-	struct sl_map broken;           /* "NS/HASH" -> text */
-	struct sl_map stored;           /* "NS/HASH" -> record value */
+	struct sl_map broken; /* "NS/HASH" -> text */
+	struct sl_map stored; /* "NS/HASH" -> record value */
 };
 
 /* --- records --- */
@@ -77,7 +77,8 @@ int sl_definition_record(const struct sl_definition *def, struct sl_arena *arena
 	value = sl_json_set(value, "resources",
 		jv_get_kind(def->resources) == JV_KIND_OBJECT ? jv_copy(def->resources) : jv_object());
 	fill_record(arena, TYPE_DEFINITION,
-		sl_arena_printf(arena, "%s/%s/%s/%s", def->ns, def->id, def->version ? def->version : "", def->hash), value, ret);
+		sl_arena_printf(arena, "%s/%s/%s/%s", def->ns, def->id, def->version ? def->version : "", def->hash),
+		value, ret);
 	return 0;
 }
 
@@ -90,7 +91,8 @@ void sl_pointer_record(const char *ns, const char *id, const char *version, cons
 	value = with_str(value, "version", version ? version : "");
 	value = with_str(value, "hash", hash);
 	value = sl_json_set(value, "active", jv_bool(active));
-	fill_record(arena, TYPE_POINTER, sl_arena_printf(arena, "%s/%s/%s", ns, id, version ? version : ""), value, ret);
+	fill_record(
+		arena, TYPE_POINTER, sl_arena_printf(arena, "%s/%s/%s", ns, id, version ? version : ""), value, ret);
 }
 
 /* --- compiling --- */
@@ -100,7 +102,8 @@ static int get_resource(void *arg, const char *uri, char **ret, size_t *ret_len,
 	const jv *resources = arg;
 	const char *text = sl_json_str(*resources, uri);
 	if (!text)
-		return sl_diag_error(diags, SL_ENOTFOUND, SL_NOWHERE, NULL, "resource %s is not stored with the definition", uri);
+		return sl_diag_error(
+			diags, SL_ENOTFOUND, SL_NOWHERE, NULL, "resource %s is not stored with the definition", uri);
 	*ret = strdup(text);
 	*ret_len = strlen(text);
 	return *ret ? 0 : SL_ENOMEM;
@@ -110,11 +113,14 @@ static int compile_stored(jv stored, struct sl_plan **ret_plan, struct sl_diags 
 {
 	const char *text = sl_json_str(stored, "definition"), *dialect = sl_json_str(stored, "dialect");
 	if (!text || !sl_json_str(stored, "ns") || !sl_json_str(stored, "hash"))
-		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, NULL, "a definition record lacks ns, hash or definition");
+		return sl_diag_error(
+			diags, SL_ESCHEMA, SL_NOWHERE, NULL, "a definition record lacks ns, hash or definition");
 	jv resources = sl_json_get(stored, "resources");
 	struct sl_resources source = {.get = get_resource, .arg = &resources};
-	struct sl_compile_options opt = {.lenient = sl_json_bool(stored, "lenient", false), .deploy = true,
-		.resources = &source, .file = sl_json_str(stored, "file")};
+	struct sl_compile_options opt = {.lenient = sl_json_bool(stored, "lenient", false),
+		.deploy = true,
+		.resources = &source,
+		.file = sl_json_str(stored, "file")};
 	int err = dialect && *dialect ? sl_dialect_of(dialect, &opt.dialect) : 0;
 	if (err)
 		sl_diag_error(diags, err, SL_NOWHERE, NULL, "unknown dialect %s", dialect);
@@ -130,7 +136,8 @@ static int compile_stored(jv stored, struct sl_plan **ret_plan, struct sl_diags 
 	return 0;
 }
 
-int sl_definition_compile(const char *value, size_t len, char **ret_ns, struct sl_plan **ret_plan, struct sl_diags *diags)
+int sl_definition_compile(
+	const char *value, size_t len, char **ret_ns, struct sl_plan **ret_plan, struct sl_diags *diags)
 {
 	jv stored;
 	int err = sl_json_parse(value, len, &sl_json_default, &stored, diags);
@@ -235,8 +242,8 @@ static void read_record(struct sl_definitions *defs, const struct sl_record *rec
 		struct sl_buf text;
 		sl_buf_init(&text);
 		sl_diags_print(&diags, &text, NULL);
-		sl_log(SL_ERROR, "definition at %s/%d@%lld cannot be used: %s", rec->topic, rec->partition, (long long)rec->offset,
-			text.data ? text.data : sl_err_text(err));
+		sl_log(SL_ERROR, "definition at %s/%d@%lld cannot be used: %s", rec->topic, rec->partition,
+			(long long)rec->offset, text.data ? text.data : sl_err_text(err));
 		sl_buf_release(&text);
 	}
 	jv_free(value);
@@ -327,8 +334,13 @@ int sl_definitions_new(const struct sl_definitions_options *opt, struct sl_defin
 	defs->end = defs->offset = -1;
 	sl_map_init(&defs->broken);
 	sl_map_init(&defs->stored);
-	struct sl_consumer_options con = {.topics = &defs->opt.topic, .topic_count = 1,
-		.events = {.arg = defs, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	struct sl_consumer_options con = {.topics = &defs->opt.topic,
+		.topic_count = 1,
+		.events = {.arg = defs,
+			.assigned = on_assigned,
+			.revoked = on_revoked,
+			.readable = on_readable,
+			.fatal = on_fatal}};
 	int err = opt->broker->ops->consumer_new(opt->broker, &con, &defs->con);
 	if (err) {
 		sl_diag_error(diags, err, SL_NOWHERE, NULL, "cannot read topic %s: %s", opt->topic, sl_err_text(err));

@@ -14,8 +14,8 @@ struct sl_schemas {
 	void (*wake)(void *arg);
 	void *arg;
 	bool published, publishing;
-	struct ask *asks;               /* on their way */
-	struct sl_map known;            /* fingerprint in hex -> one of the marks below */
+	struct ask *asks;    /* on their way */
+	struct sl_map known; /* fingerprint in hex -> one of the marks below */
 };
 
 static char coming, there, missing;

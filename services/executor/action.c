@@ -33,7 +33,8 @@ struct act *act_new(struct part *part, const struct sl_record *rec)
 			headers[i].value.ptr = sl_arena_strn(arena, headers[i].value.ptr, headers[i].value.len);
 	}
 	act->raw.headers = headers;
-	act->bytes = rec->value.len * 2 + 12 * 1024; /* the text, what it is decoded to, two blocks of the arena; roughly */
+	act->bytes =
+		rec->value.len * 2 + 12 * 1024; /* the text, what it is decoded to, two blocks of the arena; roughly */
 	part->ex->hand++;
 	part->ex->hand_bytes += (int64_t)act->bytes;
 	return act;
@@ -42,7 +43,8 @@ struct act *act_new(struct part *part, const struct sl_record *rec)
 static void forget_id(struct act *act)
 {
 	struct sl_map *map = &act->part->actions;
-	struct act *newest = act->msg.action && act->msg.kind == SL_MSG_ACTION ? sl_map_get(map, act->msg.action) : NULL;
+	struct act *newest =
+		act->msg.action && act->msg.kind == SL_MSG_ACTION ? sl_map_get(map, act->msg.action) : NULL;
 	if (newest == act) {
 		if (act->older)
 			sl_map_set(map, act->msg.action, act->older);
@@ -74,7 +76,8 @@ void act_free(struct act *act)
 static void dead_letter(struct act *act, const char *reason)
 {
 	struct sl_executor *ex = act->part->ex;
-	sl_log(SL_WARN, "%s/%d@%" PRId64 ": dead letter: %s", act->part->topic, (int)act->part->partition, act->offset, reason);
+	sl_log(SL_WARN, "%s/%d@%" PRId64 ": dead letter: %s", act->part->topic, (int)act->part->partition, act->offset,
+		reason);
 	sl_metric_add_l(SL_METRIC_dead_letters_total, "undecodable", 1);
 	sl_dead_letter_record(ex->opt.topics->dead_letter, &act->raw, reason, 900 * 1024, &act->arena, &act->out);
 	act->letter = true;
@@ -172,9 +175,10 @@ void act_answer(struct act *act, jv data, jv error)
 		jv_free(act->data);
 		jv_free(act->error);
 		act->data = jv_invalid();
-		act->error = err == SL_ETOOBIG ?
-			sl_error_new(SL_CODE_TOO_BIG, 413, "The result is too big", "as a record it would be larger than the configured limit") :
-			sl_error_new(SL_CODE_INTERNAL, 500, "The result cannot be stored", sl_err_text(err));
+		act->error = err == SL_ETOOBIG ? sl_error_new(SL_CODE_TOO_BIG, 413, "The result is too big",
+							 "as a record it would be larger than the configured limit")
+					       : sl_error_new(SL_CODE_INTERNAL, 500, "The result cannot be stored",
+							 sl_err_text(err));
 		err = make_result(act);
 		sl_assert(!err);
 	}
@@ -189,7 +193,8 @@ static void fail(struct act *act, const char *code, int status, const char *titl
 void act_timeout(struct act *act)
 {
 	sl_metric_add_l(SL_METRIC_calls_total, "timeout", 1);
-	fail(act, SL_CODE_TIMEOUT, 408, "The action's time is over", "its deadline passed before the service was called");
+	fail(act, SL_CODE_TIMEOUT, 408, "The action's time is over",
+		"its deadline passed before the service was called");
 }
 
 bool act_expired(const struct act *act, int64_t now_ms)
@@ -204,7 +209,9 @@ static void queue_call(struct act *act, jv args)
 {
 	struct sl_buf why;
 	sl_buf_init(&why);
-	struct sl_call_context ctx = {.action = act->msg.action, .attempt = act->msg.attempt, .instance = act->msg.instance,
+	struct sl_call_context ctx = {.action = act->msg.action,
+		.attempt = act->msg.attempt,
+		.instance = act->msg.instance,
 		.traceparent = act->msg.traceparent};
 	if (sl_request_build(&act->function->http, args, &ctx, &act->arena, &act->req, &why))
 		fail(act, "400", 400, "The request cannot be made", why.data);
@@ -236,7 +243,8 @@ bool act_prepare(struct act *act)
 	struct sl_executor *ex = act->part->ex;
 	const struct sl_msg *msg = &act->msg;
 	struct sl_plan *plan = sl_plans_by_hash(ex->opt.plans, msg->ns, msg->plan);
-	const char *broken = !plan && ex->opt.definitions ? sl_definitions_broken(ex->opt.definitions, msg->ns, msg->plan) : NULL;
+	const char *broken =
+		!plan && ex->opt.definitions ? sl_definitions_broken(ex->opt.definitions, msg->ns, msg->plan) : NULL;
 	if (broken) {
 		fail(act, SL_CODE_INTERNAL, 500, "The definition does not compile in this executor", broken);
 		return true;
@@ -251,7 +259,8 @@ bool act_prepare(struct act *act)
 	} else if (call && call->uses_secrets) {
 		ex_move(act, &ex->asking, EVALUATING);
 	} else if (act->function->kind != SL_FUNCTION_HTTP) {
-		fail(act, SL_CODE_INTERNAL, 500, "Internal error", "an expression function without secrets is no action for the executor");
+		fail(act, SL_CODE_INTERNAL, 500, "Internal error",
+			"an expression function without secrets is no action for the executor");
 	} else {
 		queue_call(act, msg->data);
 	}
@@ -266,9 +275,11 @@ void act_helped(struct act *act, int err, const char *line, size_t len)
 	struct sl_json_limits limits = {.depth_max = 400, .round_integers = true};
 	jv answer;
 	if (err || sl_json_parse(line, len, &limits, &answer, NULL)) {
-		const char *detail = err == SL_ETIMEOUT ? "the expression took too long and its process was ended" :
-			err == SL_EUNREACHABLE ? "the helper process could not be started" : "the expression ended its process";
-		fail(act, SL_CODE_EXPRESSION, err == SL_EUNREACHABLE ? 500 : 400, "An expression that uses secrets failed", detail);
+		const char *detail = err == SL_ETIMEOUT	      ? "the expression took too long and its process was ended"
+				     : err == SL_EUNREACHABLE ? "the helper process could not be started"
+							      : "the expression ended its process";
+		fail(act, SL_CODE_EXPRESSION, err == SL_EUNREACHABLE ? 500 : 400,
+			"An expression that uses secrets failed", detail);
 		return;
 	}
 	jv error = sl_json_get(answer, "error"), value = sl_json_get(answer, "value");

@@ -8,23 +8,58 @@
 
 #include "common/base/text.h"
 
-#define DETAIL_MAX 1024         /* bytes of a service's own words that go into an error */
+#define DETAIL_MAX 1024 /* bytes of a service's own words that go into an error */
 
 const char *sl_answer_reason(int status)
 {
-	static const struct { int status; const char *text; } reasons[] = {
-		{300, "Multiple Choices"}, {301, "Moved Permanently"}, {302, "Found"}, {303, "See Other"}, {304, "Not Modified"},
-		{307, "Temporary Redirect"}, {308, "Permanent Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"},
-		{402, "Payment Required"}, {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
-		{406, "Not Acceptable"}, {407, "Proxy Authentication Required"}, {408, "Request Timeout"}, {409, "Conflict"},
-		{410, "Gone"}, {411, "Length Required"}, {412, "Precondition Failed"}, {413, "Content Too Large"},
-		{414, "URI Too Long"}, {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"},
-		{417, "Expectation Failed"}, {418, "I'm a teapot"}, {421, "Misdirected Request"}, {422, "Unprocessable Content"},
-		{423, "Locked"}, {424, "Failed Dependency"}, {425, "Too Early"}, {426, "Upgrade Required"},
-		{428, "Precondition Required"}, {429, "Too Many Requests"}, {431, "Request Header Fields Too Large"},
-		{451, "Unavailable For Legal Reasons"}, {500, "Internal Server Error"}, {501, "Not Implemented"},
-		{502, "Bad Gateway"}, {503, "Service Unavailable"}, {504, "Gateway Timeout"},
-		{505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"}, {508, "Loop Detected"},
+	static const struct {
+		int status;
+		const char *text;
+	} reasons[] = {
+		{300, "Multiple Choices"},
+		{301, "Moved Permanently"},
+		{302, "Found"},
+		{303, "See Other"},
+		{304, "Not Modified"},
+		{307, "Temporary Redirect"},
+		{308, "Permanent Redirect"},
+		{400, "Bad Request"},
+		{401, "Unauthorized"},
+		{402, "Payment Required"},
+		{403, "Forbidden"},
+		{404, "Not Found"},
+		{405, "Method Not Allowed"},
+		{406, "Not Acceptable"},
+		{407, "Proxy Authentication Required"},
+		{408, "Request Timeout"},
+		{409, "Conflict"},
+		{410, "Gone"},
+		{411, "Length Required"},
+		{412, "Precondition Failed"},
+		{413, "Content Too Large"},
+		{414, "URI Too Long"},
+		{415, "Unsupported Media Type"},
+		{416, "Range Not Satisfiable"},
+		{417, "Expectation Failed"},
+		{418, "I'm a teapot"},
+		{421, "Misdirected Request"},
+		{422, "Unprocessable Content"},
+		{423, "Locked"},
+		{424, "Failed Dependency"},
+		{425, "Too Early"},
+		{426, "Upgrade Required"},
+		{428, "Precondition Required"},
+		{429, "Too Many Requests"},
+		{431, "Request Header Fields Too Large"},
+		{451, "Unavailable For Legal Reasons"},
+		{500, "Internal Server Error"},
+		{501, "Not Implemented"},
+		{502, "Bad Gateway"},
+		{503, "Service Unavailable"},
+		{504, "Gateway Timeout"},
+		{505, "HTTP Version Not Supported"},
+		{507, "Insufficient Storage"},
+		{508, "Loop Detected"},
 		{511, "Network Authentication Required"},
 	};
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -38,8 +73,9 @@ static bool type_is_json(const char *type)
 	size_t len = type ? strcspn(type, ";") : 0;
 	while (len && isspace((unsigned char)type[len - 1]))
 		len--;
-	return (len == 16 && strncasecmp(type, "application/json", 16) == 0) || (len == 9 && strncasecmp(type, "text/json", 9) == 0) ||
-		(len > 5 && strncasecmp(type + len - 5, "+json", 5) == 0);
+	return (len == 16 && strncasecmp(type, "application/json", 16) == 0) ||
+	       (len == 9 && strncasecmp(type, "text/json", 9) == 0) ||
+	       (len > 5 && strncasecmp(type + len - 5, "+json", 5) == 0);
 }
 
 static void add_base64(struct sl_buf *out, const unsigned char *bytes, size_t len)
@@ -47,7 +83,7 @@ static void add_base64(struct sl_buf *out, const unsigned char *bytes, size_t le
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	for (size_t i = 0; i < len; i += 3) {
 		unsigned v = (unsigned)bytes[i] << 16 | (i + 1 < len ? (unsigned)bytes[i + 1] << 8 : 0) |
-			(i + 2 < len ? bytes[i + 2] : 0);
+			     (i + 2 < len ? bytes[i + 2] : 0);
 		sl_buf_addc(out, digits[v >> 18]);
 		sl_buf_addc(out, digits[v >> 12 & 63]);
 		sl_buf_addc(out, i + 1 < len ? digits[v >> 6 & 63] : '=');
@@ -150,7 +186,8 @@ static jv no_answer(const struct sl_http_answer *answer)
 	}
 }
 
-void sl_answer_read(const struct sl_http_answer *answer, const struct sl_json_limits *limits, jv *ret_data, jv *ret_error)
+void sl_answer_read(
+	const struct sl_http_answer *answer, const struct sl_json_limits *limits, jv *ret_data, jv *ret_error)
 {
 	*ret_data = *ret_error = jv_invalid();
 	if (answer->err)

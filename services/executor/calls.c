@@ -1,5 +1,5 @@
-/* Hosts and calls: bounded in all and per host, so that one slow service does not hold up the others (design section 8). Hosts
- * with something to call and room take turns. */
+/* Hosts and calls: bounded in all and per host, so that one slow service does not hold up the others (design section
+ * 8). Hosts with something to call and room take turns. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "services/executor/request.h"
 #include "services/executor/work.h"
 
-#define HOSTS_MAX 4096          /* idle ones are forgotten beyond that */
+#define HOSTS_MAX 4096 /* idle ones are forgotten beyond that */
 
 static void host_free(void *value)
 {
@@ -22,7 +22,8 @@ static void forget_idle_hosts(struct sl_executor *ex)
 {
 	if (ex->hosts.count < HOSTS_MAX)
 		return;
-	sl_map_each(&ex->hosts, e) {
+	sl_map_each(&ex->hosts, e)
+	{
 		struct host *host = e->value;
 		if (!host->in_flight && !host->queue.first && !host->ready)
 			host_free(sl_map_del(&ex->hosts, host->name));

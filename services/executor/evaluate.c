@@ -11,12 +11,12 @@
 #include "common/model/plan.h"
 #include "services/common/definitions.h"
 
-#define PLANS_MAX 256   /* kept compiled; then all are forgotten and asked for again */
+#define PLANS_MAX 256 /* kept compiled; then all are forgotten and asked for again */
 
 struct sl_evaluator {
 	sl_secret_fn secret;
 	void *arg;
-	struct sl_map plans;            /* "NS/HASH" -> struct sl_plan */
+	struct sl_map plans; /* "NS/HASH" -> struct sl_plan */
 };
 
 static void unref_plan(void *plan)
@@ -97,7 +97,8 @@ static struct sl_plan *find_plan(struct sl_evaluator *ev, jv question, jv *ret_a
 		sl_diags_init(&diags);
 		char *stored_ns = NULL;
 		if (sl_definition_compile(text, strlen(text), &stored_ns, &plan, &diags))
-			*ret_answer = answer_error(SL_CODE_INTERNAL, 500, "The definition does not compile", sl_diags_first(&diags));
+			*ret_answer = answer_error(
+				SL_CODE_INTERNAL, 500, "The definition does not compile", sl_diags_first(&diags));
 		else
 			add_plan(ev, key.data, plan);
 		free(stored_ns);
@@ -120,7 +121,8 @@ static bool add_secrets(struct sl_evaluator *ev, const struct sl_plan *plan, jv 
 		if (!value) {
 			struct sl_buf text;
 			sl_buf_init(&text);
-			sl_buf_printf(&text, "secret %s has no value: provide it as a file in secrets.dir or as SLUICE_SECRET_%s",
+			sl_buf_printf(&text,
+				"secret %s has no value: provide it as a file in secrets.dir or as SLUICE_SECRET_%s",
 				plan->secrets[i], plan->secrets[i]);
 			*ret_answer = answer_error(SL_CODE_SECRET, 500, "A secret has no value", text.data);
 			sl_buf_release(&text);
@@ -136,7 +138,8 @@ static bool add_secrets(struct sl_evaluator *ev, const struct sl_plan *plan, jv 
 }
 
 /* The arguments, and for an expression function its result on them, or on the input when it has no arguments. */
-static jv run(struct sl_program *program, const struct sl_call *call, const struct sl_function *function, jv input, jv vars)
+static jv run(
+	struct sl_program *program, const struct sl_call *call, const struct sl_function *function, jv input, jv vars)
 {
 	struct sl_buf why;
 	sl_buf_init(&why);
@@ -150,9 +153,9 @@ static jv run(struct sl_program *program, const struct sl_call *call, const stru
 	}
 	if (!err && function->kind == SL_FUNCTION_EXPRESSION)
 		err = sl_program_eval(program, function->expr, value, vars, &value, &why);
-	jv answer = err ? answer_error(err == SL_ETOOBIG ? SL_CODE_TOO_BIG : SL_CODE_EXPRESSION, 400, "Expression error",
-			why.len ? why.data : sl_err_text(err)) :
-		sl_json_set(jv_object(), "value", value);
+	jv answer = err ? answer_error(err == SL_ETOOBIG ? SL_CODE_TOO_BIG : SL_CODE_EXPRESSION, 400,
+				  "Expression error", why.len ? why.data : sl_err_text(err))
+			: sl_json_set(jv_object(), "value", value);
 	sl_buf_release(&why);
 	return answer;
 }
@@ -167,7 +170,8 @@ static jv evaluate(struct sl_evaluator *ev, jv question)
 	const struct sl_node *node = ptr ? sl_plan_find(plan, ptr) : NULL;
 	if (node && node->kind == SL_NODE_ACTION)
 		node = node->u.action.body;
-	if (!node || node->kind != SL_NODE_CALL || node->u.call.function < 0 || node->u.call.function >= plan->function_count)
+	if (!node || node->kind != SL_NODE_CALL || node->u.call.function < 0 ||
+		node->u.call.function >= plan->function_count)
 		return answer_error(SL_CODE_INTERNAL, 500, "Internal error", "the plan has no such call");
 	const struct sl_call *call = &node->u.call;
 	const struct sl_function *function = &plan->functions[call->function];
@@ -189,7 +193,8 @@ void sl_evaluator_answer(struct sl_evaluator *ev, const char *line, size_t len, 
 	struct sl_json_limits limits = {.depth_max = 400, .round_integers = true};
 	jv question, answer;
 	if (sl_json_parse(line, len, &limits, &question, NULL)) {
-		answer = answer_error(SL_CODE_INTERNAL, 500, "Internal error", "the helper was asked something that is not JSON");
+		answer = answer_error(
+			SL_CODE_INTERNAL, 500, "Internal error", "the helper was asked something that is not JSON");
 	} else {
 		answer = evaluate(ev, question);
 		jv_free(question);

@@ -37,7 +37,7 @@ struct sl_executor_options {
 	int64_t timeout_ms;             /* of a call when the action has no deadline; 30 s */
 	size_t answer_bytes_max;        /* 1 MiB */
 	size_t result_bytes_max;        /* record for sluice.instances; 3 MiB */
-	int64_t commit_ms;              /* offsets are committed that often; 200 */
+	int64_t commit_ms;              /* offsets are committed that often; 100 */
 	void (*wake)(void *arg);        /* turn() should be called soon */
 	/* Cannot go on; text names what to do. */
 	void (*fatal)(void *arg, int err, const char *text);

@@ -1,9 +1,6 @@
-/* sluice-executor: takes actions, calls services, answers the instances. One screen: what it is made of and how it ends. With
+/* sluice-executor: takes actions, calls services, answers the instances. One screen: what it is made of and how it
+ * ends. With
  * --evaluate as its first argument it is its own helper process for expressions that use secrets (R8). */
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include "common/adapters/child/child.h"
 #include "common/adapters/http/http.h"
 #include "common/adapters/kafka/kafka.h"
@@ -14,6 +11,10 @@
 #include "common/expr/expr.h"
 #include "services/common/connect.h"
 #include "services/executor/executor.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct state {
 	struct sl_service *svc;
@@ -28,9 +29,9 @@ struct state {
 	struct sl_definitions *definitions;
 	struct sl_executor *ex;
 	uv_prepare_t prepare;
-	uv_idle_t idle;                 /* runs while more is ready: the loop does not sleep */
+	uv_idle_t idle; /* runs while more is ready: the loop does not sleep */
 	uv_async_t async;
-	int handles;                    /* those that are not closed yet: this memory is theirs too */
+	int handles; /* those that are not closed yet: this memory is theirs too */
 	bool draining;
 };
 
@@ -53,7 +54,8 @@ static char *secret(void *arg, const char *name)
 
 static void limit_expressions(const struct sl_config *cfg)
 {
-	struct sl_expr_limits expr = {.soft_ms = cfg->expr_soft_ms, .bytes_max = (size_t)cfg->instance_state_bytes_max * 4,
+	struct sl_expr_limits expr = {.soft_ms = cfg->expr_soft_ms,
+		.bytes_max = (size_t)cfg->instance_state_bytes_max * 4,
 		.depth_max = (int)cfg->data_depth_max};
 	sl_expr_init(&expr);
 }
@@ -111,17 +113,34 @@ static void stop(struct sl_service *svc)
 static int build(struct state *st, struct sl_diags *diags)
 {
 	const struct sl_config *cfg = st->svc->config;
-	struct sl_definitions_options defs = {.broker = st->broker, .plans = st->plans, .topic = st->topics.definitions, .wake = wake,
-		.fatal = fatal, .arg = st};
+	struct sl_definitions_options defs = {.broker = st->broker,
+		.plans = st->plans,
+		.topic = st->topics.definitions,
+		.wake = wake,
+		.fatal = fatal,
+		.arg = st};
 	int err = sl_definitions_new(&defs, &st->definitions, diags);
 	if (err)
 		return err;
-	struct sl_executor_options opt = {.broker = st->broker, .store = st->store, .clock = st->clock, .caller = st->caller,
-		.helper = st->helper, .definitions = st->definitions, .plans = st->plans, .topics = &st->topics,
-		.group = sl_arena_printf(&st->arena, "%sexecutor", cfg->topic_prefix), .secret = secret, .secret_arg = st->svc->config,
-		.json = sl_config_json_limits(cfg), .in_flight_max = (int)cfg->executor_in_flight_max,
-		.timeout_ms = cfg->executor_timeout_ms, .answer_bytes_max = (size_t)cfg->executor_answer_bytes_max,
-		.result_bytes_max = (size_t)cfg->event_bytes_max * 4 - 65536, .wake = wake, .fatal = fatal, .arg = st};
+	struct sl_executor_options opt = {.broker = st->broker,
+		.store = st->store,
+		.clock = st->clock,
+		.caller = st->caller,
+		.helper = st->helper,
+		.definitions = st->definitions,
+		.plans = st->plans,
+		.topics = &st->topics,
+		.group = sl_arena_printf(&st->arena, "%sexecutor", cfg->topic_prefix),
+		.secret = secret,
+		.secret_arg = st->svc->config,
+		.json = sl_config_json_limits(cfg),
+		.in_flight_max = (int)cfg->executor_in_flight_max,
+		.timeout_ms = cfg->executor_timeout_ms,
+		.answer_bytes_max = (size_t)cfg->executor_answer_bytes_max,
+		.result_bytes_max = (size_t)cfg->event_bytes_max * 4 - 65536,
+		.wake = wake,
+		.fatal = fatal,
+		.arg = st};
 	opt.json.bytes_max = (size_t)cfg->executor_answer_bytes_max;
 	return sl_executor_new(&opt, &st->ex, diags);
 }
@@ -149,9 +168,13 @@ static int start(struct sl_service *svc, struct sl_diags *diags)
 	const char **allow = SL_NEWN(&st->arena, const char *, cfg->executor_egress_allow.count + 1);
 	for (int i = 0; i < cfg->executor_egress_allow.count; i++)
 		allow[i] = cfg->executor_egress_allow.items[i];
-	struct sl_http_options http = {.allow = allow, .loopback = cfg->executor_egress_loopback, .timeout_ms = cfg->executor_timeout_ms,
-		.answer_bytes_max = (size_t)cfg->executor_answer_bytes_max, .connections_max = (int)cfg->executor_in_flight_max};
-	struct sl_child_options child = {.argv = (const char *const *)helper_argv, .timeout_ms = (int)cfg->expr_hard_ms};
+	struct sl_http_options http = {.allow = allow,
+		.loopback = cfg->executor_egress_loopback,
+		.timeout_ms = cfg->executor_timeout_ms,
+		.answer_bytes_max = (size_t)cfg->executor_answer_bytes_max,
+		.connections_max = (int)cfg->executor_in_flight_max};
+	struct sl_child_options child = {
+		.argv = (const char *const *)helper_argv, .timeout_ms = (int)cfg->expr_hard_ms};
 	limit_expressions(cfg);
 	st->clock = sl_clock_uv_new(svc->loop);
 	st->caller = sl_caller_http_new(svc->loop, &http);
@@ -208,7 +231,8 @@ static int evaluate(int argc, char **argv)
 	setenv("TZ", "UTC", 1);
 	sl_log_init("executor-helper", SL_WARN, !isatty(2));
 #ifndef __SANITIZE_ADDRESS__
-	struct rlimit memory = {512u << 20, 512u << 20}; /* an expression that wants more ends this process, not the executor */
+	struct rlimit memory = {
+		512u << 20, 512u << 20}; /* an expression that wants more ends this process, not the executor */
 	setrlimit(RLIMIT_AS, &memory);
 #endif
 	int err = sl_config_load(&cfg, argc, argv, environ, false, &diags);

@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "services/executor/work.h"
 
-#define METADATA_MAX 4000       /* bytes; Kafka takes 4 096 */
+#define METADATA_MAX 4000 /* bytes; Kafka takes 4 096 */
 #define RETRY_MS 1000
 
 struct part *part_new(struct sl_executor *ex, const char *topic, int32_t partition)
@@ -48,7 +48,8 @@ static void run_from(struct part *part, int64_t offset, const char *runs)
 	sl_tracker_release(&part->tracker);
 	sl_tracker_init(&part->tracker, offset);
 	if (sl_tracker_read(&part->tracker, runs))
-		sl_log(SL_WARN, "%s/%d: the offset's metadata is not ours, calls beyond it are repeated", part->topic, (int)part->partition);
+		sl_log(SL_WARN, "%s/%d: the offset's metadata is not ours, calls beyond it are repeated", part->topic,
+			(int)part->partition);
 	part->seen = part->tracker.next;
 	part->stage = PART_RUN;
 	ex->opt.broker->ops->start(ex->con, part->topic, part->partition, part->seen);
@@ -111,9 +112,13 @@ static void stop(struct part *part, int64_t offset, int64_t low, int64_t high)
 		sl_buf_adds(&text, "has lost its offset");
 	else
 		sl_buf_printf(&text, "stands at offset %" PRId64, offset);
-	sl_buf_printf(&text, ", the topic holds %" PRId64 " to %" PRId64 ". Calls may be missing, or would be made again. Restore the topic, or "
-		"choose where to go on: kafka-consumer-groups --group %s --topic %s --reset-offsets --to-earliest (repeats calls) or "
-		"--to-latest (skips calls) --execute", low, high - 1, ex->opt.group, part->topic);
+	sl_buf_printf(&text,
+		", the topic holds %" PRId64 " to %" PRId64
+		". Calls may be missing, or would be made again. Restore the topic, or "
+		"choose where to go on: kafka-consumer-groups --group %s --topic %s --reset-offsets --to-earliest "
+		"(repeats calls) or "
+		"--to-latest (skips calls) --execute",
+		low, high - 1, ex->opt.group, part->topic);
 	part->stage = PART_STOPPED;
 	ex->opt.fatal(ex->opt.arg, SL_ECONFIG, text.data);
 	sl_buf_release(&text);
@@ -176,8 +181,8 @@ static void commit(struct part *part)
 	part->committing = true;
 	part->commit_at_ms = ex_now(ex) + ex->opt.commit_ms;
 	part->out++;
-	if (ex->opt.broker->ops->commit(ex->con, part->topic, part->partition, part->tracker.next, runs.len ? runs.data : NULL,
-		committed, part))
+	if (ex->opt.broker->ops->commit(ex->con, part->topic, part->partition, part->tracker.next,
+		    runs.len ? runs.data : NULL, committed, part))
 		committed(part, SL_EAGAIN);
 	sl_buf_release(&runs);
 }
@@ -189,7 +194,8 @@ void part_turn(struct part *part)
 		return;
 	if (part->stage == PART_TAKE && now >= part->retry_at_ms)
 		take(part);
-	if (part->stage == PART_RUN && part->dirty && !part->committing && (now >= part->commit_at_ms || part->ex->draining))
+	if (part->stage == PART_RUN && part->dirty && !part->committing &&
+		(now >= part->commit_at_ms || part->ex->draining))
 		commit(part);
 }
 

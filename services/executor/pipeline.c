@@ -18,8 +18,8 @@
 #include "common/model/error.h"
 #include "services/executor/work.h"
 
-#define INTAKE_MAX 2048         /* records in one turn */
-#define TICK_MS 500             /* deadlines of what waits, retries of what failed */
+#define INTAKE_MAX 2048 /* records in one turn */
+#define TICK_MS 500	/* deadlines of what waits, retries of what failed */
 
 void ex_wake(struct sl_executor *ex)
 {
@@ -112,12 +112,11 @@ static void each_of(struct list *list, const struct part *part, ex_visit_fn visi
 
 void ex_each(struct sl_executor *ex, const struct part *part, ex_visit_fn visit)
 {
-	struct list *lists[] = {&ex->undecoded, &ex->wait_plan, &ex->asking, &ex->evaluating, &ex->calling, &ex->sending,
-		&ex->delivering, &ex->landed};
+	struct list *lists[] = {&ex->undecoded, &ex->wait_plan, &ex->asking, &ex->evaluating, &ex->calling,
+		&ex->sending, &ex->delivering, &ex->landed};
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		each_of(lists[i], part, visit);
-	sl_map_each(&ex->hosts, e)
-		each_of(&((struct host *)e->value)->queue, part, visit);
+	sl_map_each(&ex->hosts, e) each_of(&((struct host *)e->value)->queue, part, visit);
 }
 
 /* --- 2 intake --- */
@@ -270,14 +269,15 @@ static void land(struct act *act)
 		ex_finish(act);
 		return;
 	}
-	sl_log(SL_ERROR, "%s/%d@%" PRId64 ": %s was refused by the broker: %s", act->part->topic, (int)act->part->partition,
-		act->offset, act->letter ? "a dead letter" : "a result", sl_err_text(err));
+	sl_log(SL_ERROR, "%s/%d@%" PRId64 ": %s was refused by the broker: %s", act->part->topic,
+		(int)act->part->partition, act->offset, act->letter ? "a dead letter" : "a result", sl_err_text(err));
 	if (act->letter || sl_json_str(act->error, "code")) {
 		ex_finish(act); /* smaller than this it does not get; the instance's own timeout answers */
 		return;
 	}
-	act_answer(act, jv_invalid(), sl_error_new(SL_CODE_TOO_BIG, 413, "The result is too big",
-		"the broker does not take a record of this size"));
+	act_answer(act, jv_invalid(),
+		sl_error_new(SL_CODE_TOO_BIG, 413, "The result is too big",
+			"the broker does not take a record of this size"));
 }
 
 static void ack(struct sl_executor *ex)
@@ -302,7 +302,8 @@ static void expire(struct sl_executor *ex)
 	if (now < ex->tick_at_ms)
 		return;
 	ex->tick_at_ms = now + TICK_MS;
-	sl_map_each(&ex->hosts, e) {
+	sl_map_each(&ex->hosts, e)
+	{
 		struct host *host = e->value;
 		for (struct act *act = host->queue.first, *next; act; act = next) {
 			next = act->next;
@@ -348,14 +349,14 @@ bool sl_executor_turn(struct sl_executor *ex)
 	ex->again = false;
 	if (ex->closed)
 		return false;
-	turn_parts(ex);         /* 1 take, and 7: commit what the last turn finished */
-	intake(ex);             /* 2 */
-	decode(ex);             /* 3 */
-	prepare(ex);            /* 4 */
+	turn_parts(ex); /* 1 take, and 7: commit what the last turn finished */
+	intake(ex);	/* 2 */
+	decode(ex);	/* 3 */
+	prepare(ex);	/* 4 */
 	expire(ex);
-	calls_start(ex);        /* 5 */
-	send(ex);               /* 6 */
-	ack(ex);                /* 7 */
+	calls_start(ex); /* 5 */
+	send(ex);	 /* 6 */
+	ack(ex);	 /* 7 */
 	set_tick(ex);
 	return ex->again || ex->landed.first;
 }
@@ -401,7 +402,7 @@ static void fill_defaults(struct sl_executor_options *opt)
 	opt->timeout_ms = opt->timeout_ms > 0 ? opt->timeout_ms : 30000;
 	opt->answer_bytes_max = opt->answer_bytes_max ? opt->answer_bytes_max : 1 << 20;
 	opt->result_bytes_max = opt->result_bytes_max ? opt->result_bytes_max : 3 << 20;
-	opt->commit_ms = opt->commit_ms > 0 ? opt->commit_ms : 200;
+	opt->commit_ms = opt->commit_ms > 0 ? opt->commit_ms : 100;
 	if (!opt->json.depth_max)
 		opt->json.depth_max = sl_json_default.depth_max;
 }
@@ -413,11 +414,18 @@ int sl_executor_new(const struct sl_executor_options *opt, struct sl_executor **
 	ex->opt = *opt;
 	fill_defaults(&ex->opt);
 	sl_map_init(&ex->hosts);
-	struct sl_consumer_options con = {.group = ex->opt.group, .topics = &ex->opt.topics->actions, .topic_count = 1,
-		.events = {.arg = ex, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	struct sl_consumer_options con = {.group = ex->opt.group,
+		.topics = &ex->opt.topics->actions,
+		.topic_count = 1,
+		.events = {.arg = ex,
+			.assigned = on_assigned,
+			.revoked = on_revoked,
+			.readable = on_readable,
+			.fatal = on_fatal}};
 	int err = opt->broker->ops->consumer_new(opt->broker, &con, &ex->con);
 	if (err) {
-		sl_diag_error(diags, err, SL_NOWHERE, NULL, "cannot read topic %s: %s", opt->topics->actions, sl_err_text(err));
+		sl_diag_error(diags, err, SL_NOWHERE, NULL, "cannot read topic %s: %s", opt->topics->actions,
+			sl_err_text(err));
 		sl_map_release(&ex->hosts, NULL);
 		free(ex);
 		return err;

@@ -5,7 +5,7 @@
 #include "services/executor/evaluate.h"
 
 #define MASK "[redacted]"
-#define PART_MIN 3      /* shorter values are not looked for inside longer text: "1" is in everything */
+#define PART_MIN 3 /* shorter values are not looked for inside longer text: "1" is in everything */
 
 struct words {
 	char **text;
@@ -67,7 +67,8 @@ static jv redact_value(const struct words *words, jv value)
 	}
 	case JV_KIND_OBJECT: {
 		jv clean = jv_object();
-		jv_object_foreach(value, key, item) {
+		jv_object_foreach(value, key, item)
+		{
 			clean = jv_object_set(clean, redact_text(words, key), redact_value(words, item));
 		}
 		jv_free(value);
@@ -82,7 +83,9 @@ jv sl_redact(jv value, const char *const *names, int count, sl_secret_fn secret,
 {
 	if (!count || !secret || !jv_is_valid(value))
 		return value;
-	struct words words = {.text = calloc((size_t)count, sizeof(char *)), .len = calloc((size_t)count, sizeof(size_t)), .count = count};
+	struct words words = {.text = calloc((size_t)count, sizeof(char *)),
+		.len = calloc((size_t)count, sizeof(size_t)),
+		.count = count};
 	if (!words.text || !words.len)
 		abort();
 	for (int i = 0; i < count; i++) {

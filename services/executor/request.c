@@ -12,12 +12,12 @@
 
 struct build {
 	const struct sl_http_call *http;
-	jv rest;                        /* arguments that no parameter took; owned */
-	jv args;                        /* borrowed */
+	jv rest; /* arguments that no parameter took; owned */
+	jv args; /* borrowed */
 	struct sl_arena *arena;
 	struct sl_buf *why;
 	struct sl_buf url, query, cookie;
-	const char **headers;           /* arena */
+	const char **headers; /* arena */
 	int header_count, header_cap;
 	const char *content_type;
 };
@@ -52,8 +52,8 @@ static int add_header(struct build *b, const char *name, const char *value)
 		b->header_cap = cap;
 	}
 	/* "Name;" is how curl sends a header without a value */
-	b->headers[b->header_count++] = *value ? sl_arena_printf(b->arena, "%s: %s", name, value) :
-		sl_arena_printf(b->arena, "%s;", name);
+	b->headers[b->header_count++] =
+		*value ? sl_arena_printf(b->arena, "%s: %s", name, value) : sl_arena_printf(b->arena, "%s;", name);
 	b->headers[b->header_count] = NULL;
 	return 0;
 }
@@ -98,7 +98,8 @@ static int add_path_value(struct build *b, const struct sl_http_param *param)
 	jv_free(value);
 	const char *text = b->url.data + before;
 	if (!err && (!*text || strcmp(text, ".") == 0 || strcmp(text, "..") == 0))
-		err = fail(b, "path parameter %s is %s, which would change the path", param->name, *text ? text : "empty");
+		err = fail(
+			b, "path parameter %s is %s, which would change the path", param->name, *text ? text : "empty");
 	return err;
 }
 
@@ -113,8 +114,8 @@ static int expand_path(struct build *b, const char *from, size_t len)
 		char *name = sl_arena_strn(b->arena, from + i + 1, (size_t)(end - (from + i + 1)));
 		const struct sl_http_param *param = find_param(b->http, SL_IN_PATH, name);
 		/* a variable that no parameter declares is an argument all the same */
-		struct sl_http_param undeclared = {.name = name, .in = SL_IN_PATH, .required = true, .style = "simple",
-			.fallback = jv_invalid()};
+		struct sl_http_param undeclared = {
+			.name = name, .in = SL_IN_PATH, .required = true, .style = "simple", .fallback = jv_invalid()};
 		int err = add_path_value(b, param ? param : &undeclared);
 		if (err)
 			return err;
@@ -131,7 +132,9 @@ static int add_param(struct build *b, const struct sl_http_param *param)
 	take_rest(b, param->name);
 	if (!jv_is_valid(value)) {
 		jv_free(value);
-		return param->required ? fail(b, "required %s parameter %s has no argument", kinds[param->in], param->name) : 0;
+		return param->required
+			       ? fail(b, "required %s parameter %s has no argument", kinds[param->in], param->name)
+			       : 0;
 	}
 	struct sl_buf text;
 	sl_buf_init(&text);
@@ -197,10 +200,12 @@ static int add_reserved(struct build *b)
 	take_rest(b, "headers");
 	take_rest(b, "cookies");
 	if (jv_get_kind(headers) == JV_KIND_OBJECT) {
-		jv_object_foreach(headers, key, value) {
+		jv_object_foreach(headers, key, value)
+		{
 			struct sl_buf text;
 			sl_buf_init(&text);
-			struct sl_http_param param = {.name = jv_string_value(key), .in = SL_IN_HEADER, .style = "simple"};
+			struct sl_http_param param = {
+				.name = jv_string_value(key), .in = SL_IN_HEADER, .style = "simple"};
 			if (!err)
 				err = sl_style_write(&text, &param, value, b->why);
 			if (!err)
@@ -224,7 +229,8 @@ static bool is_json(const char *type)
 	size_t len = strcspn(type, ";");
 	while (len && isspace((unsigned char)type[len - 1]))
 		len--;
-	return (len == 16 && strncasecmp(type, "application/json", 16) == 0) || (len > 5 && strncasecmp(type + len - 5, "+json", 5) == 0);
+	return (len == 16 && strncasecmp(type, "application/json", 16) == 0) ||
+	       (len > 5 && strncasecmp(type + len - 5, "+json", 5) == 0);
 }
 
 /* What the body says: the rest as one object, or `body` alone (model/plan.h). Invalid: no body. */
@@ -267,8 +273,8 @@ static int write_body(struct build *b, jv value, struct sl_http_request *ret)
 	if (is_json(type)) {
 		sl_json_write(&text, value);
 	} else if (strncasecmp(type, "application/x-www-form-urlencoded", 33) == 0) {
-		err = jv_get_kind(value) == JV_KIND_OBJECT ? add_pairs(b, &text, SL_IN_QUERY, value) :
-			fail(b, "a form body needs an object of arguments");
+		err = jv_get_kind(value) == JV_KIND_OBJECT ? add_pairs(b, &text, SL_IN_QUERY, value)
+							   : fail(b, "a form body needs an object of arguments");
 	} else if (strncasecmp(type, "multipart/", 10) == 0) {
 		err = fail(b, "request bodies of type %s are not supported yet", type);
 	} else if (jv_get_kind(value) == JV_KIND_STRING) {
@@ -304,7 +310,8 @@ static bool has_header(const struct build *b, const char *name)
 {
 	size_t len = strlen(name);
 	for (int i = 0; i < b->header_count; i++)
-		if (strncasecmp(b->headers[i], name, len) == 0 && (b->headers[i][len] == ':' || b->headers[i][len] == ';'))
+		if (strncasecmp(b->headers[i], name, len) == 0 &&
+			(b->headers[i][len] == ':' || b->headers[i][len] == ';'))
 			return true;
 	return false;
 }
@@ -328,9 +335,10 @@ static int add_context(struct build *b, const struct sl_call_context *ctx)
 	char attempt[24];
 	snprintf(attempt, sizeof(attempt), "%lld", (long long)ctx->attempt);
 	const char *trace = child_trace(b, ctx);
-	const char *pairs[][2] = {{"Idempotency-Key", ctx->action}, {"Sluice-Attempt", ctx->attempt > 0 ? attempt : NULL},
-		{"Sluice-Instance", ctx->instance}, {"traceparent", trace}, {"Accept", b->http->accept},
-		{"Content-Type", b->content_type}, {"Cookie", b->cookie.len ? b->cookie.data : NULL}};
+	const char *pairs[][2] = {{"Idempotency-Key", ctx->action},
+		{"Sluice-Attempt", ctx->attempt > 0 ? attempt : NULL}, {"Sluice-Instance", ctx->instance},
+		{"traceparent", trace}, {"Accept", b->http->accept}, {"Content-Type", b->content_type},
+		{"Cookie", b->cookie.len ? b->cookie.data : NULL}};
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		/* what the function itself says comes first */
 		int err = pairs[i][1] && !has_header(b, pairs[i][0]) ? add_header(b, pairs[i][0], pairs[i][1]) : 0;

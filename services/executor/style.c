@@ -28,7 +28,8 @@ static void add_value(struct sl_buf *out, const struct sl_http_param *param, jv 
 	if (param->in == SL_IN_HEADER)
 		sl_buf_add(out, text.data ? text.data : "", text.len);
 	else
-		sl_style_encode(out, text.data ? text.data : "", text.len, param->in == SL_IN_QUERY && param->allow_reserved);
+		sl_style_encode(
+			out, text.data ? text.data : "", text.len, param->in == SL_IN_QUERY && param->allow_reserved);
 	sl_buf_release(&text);
 }
 
@@ -42,10 +43,10 @@ static void add_name(struct sl_buf *out, const struct sl_http_param *param, cons
 
 /* A list of elements: arrays give values, objects "key GLUE value". */
 struct shape {
-	const char *prefix;     /* before the first */
-	const char *glue;       /* between elements */
-	const char *equals;     /* between a member's name and its value */
-	const char *each;       /* array elements: "NAME=" before each one, NULL: none */
+	const char *prefix; /* before the first */
+	const char *glue;   /* between elements */
+	const char *equals; /* between a member's name and its value */
+	const char *each;   /* array elements: "NAME=" before each one, NULL: none */
 };
 
 static void add_array(struct sl_buf *out, const struct sl_http_param *param, const struct shape *shape, jv value)
@@ -110,7 +111,8 @@ static void write_path(struct sl_buf *out, const struct sl_http_param *param, jv
 	}
 	jv_kind kind = jv_get_kind(value);
 	if (explode && (kind == JV_KIND_ARRAY || kind == JV_KIND_OBJECT)) {
-		add_shaped(out, param, &(struct shape){";", ";", "=", kind == JV_KIND_ARRAY ? param->name : NULL}, value);
+		add_shaped(
+			out, param, &(struct shape){";", ";", "=", kind == JV_KIND_ARRAY ? param->name : NULL}, value);
 		return;
 	}
 	sl_buf_addc(out, ';');
@@ -162,8 +164,9 @@ static void write_form(struct sl_buf *out, const struct sl_http_param *param, jv
 		add_object(out, param, &(struct shape){"", joiner, "=", NULL}, value);
 		return;
 	}
-	const char *glue = strcmp(param->style, "spaceDelimited") == 0 ? "%20" :
-		strcmp(param->style, "pipeDelimited") == 0 ? "%7C" : ",";
+	const char *glue = strcmp(param->style, "spaceDelimited") == 0	? "%20"
+			   : strcmp(param->style, "pipeDelimited") == 0 ? "%7C"
+									: ",";
 	add_name(out, param, param->name);
 	sl_buf_addc(out, '=');
 	add_shaped(out, param, &(struct shape){"", glue, glue, NULL}, value);

@@ -165,7 +165,8 @@ void sl_due_set(struct sl_due *due, const char *member, int64_t due_ms, const ch
 	if (entry && entry->due_ms == due_ms)
 		return;
 	if (entry && entry->state == SL_DUE_FIRED) {
-		unlink_entry(due, entry); /* the old one still has to be removed from the store, before the new one enters it */
+		unlink_entry(due,
+			entry); /* the old one still has to be removed from the store, before the new one enters it */
 		entry->orphan = true;
 		entry = NULL;
 	}

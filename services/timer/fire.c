@@ -9,7 +9,7 @@
 #include "services/timer/lane.h"
 
 #define FLIGHTS_MAX 10000
-#define SWEEP_NS "default"      /* a sweep speaks to the partition, whatever lives there; every key needs a namespace */
+#define SWEEP_NS "default" /* a sweep speaks to the partition, whatever lives there; every key needs a namespace */
 
 /* --- flights --- */
 
@@ -66,9 +66,13 @@ static void delivered(void *arg, int err)
 	struct letter *letter = flight->letter;
 	if (err)
 		sl_log(SL_ERROR, "timer partition %d: the broker refused %s: %s", (int)lane->partition,
-			entry ? entry->member : letter ? "a dead letter" : "a sweep", sl_err_text(err));
+			entry	 ? entry->member
+			: letter ? "a dead letter"
+				 : "a sweep",
+			sl_err_text(err));
 	else
-		sl_metric_add_l(SL_METRIC_records_out_total, letter ? lane->tm->opt.topics->dead_letter : lane->tm->opt.topics->instances, 1);
+		sl_metric_add_l(SL_METRIC_records_out_total,
+			letter ? lane->tm->opt.topics->dead_letter : lane->tm->opt.topics->instances, 1);
 	/* what the broker will never take would be refused again: it counts as fired */
 	if (entry && entry->orphan) {
 		sl_due_entry_free(entry);
@@ -104,7 +108,8 @@ static bool send(struct lane *lane, const struct sl_record *rec, struct sl_due_e
 
 /* --- timers --- */
 
-bool member_parse(struct sl_arena *arena, const char *member, const char **ret_ns, const char **ret_instance, int64_t *ret_token)
+bool member_parse(
+	struct sl_arena *arena, const char *member, const char **ret_ns, const char **ret_instance, int64_t *ret_token)
 {
 	const char *first = strchr(member, '~'), *last = strrchr(member, '~');
 	if (!first || first == last || sl_int_parse(last + 1, ret_token))
@@ -125,7 +130,8 @@ static int make_record(struct sl_timers *tm, struct sl_arena *arena, const struc
 	return err;
 }
 
-static int timer_record(struct sl_timers *tm, struct sl_arena *arena, const struct sl_due_entry *entry, struct sl_record *ret)
+static int timer_record(
+	struct sl_timers *tm, struct sl_arena *arena, const struct sl_due_entry *entry, struct sl_record *ret)
 {
 	struct sl_msg msg;
 	char id[SL_UUID_TEXT], due[24];
@@ -160,7 +166,8 @@ void lane_fire(struct lane *lane)
 		sl_due_fire(&lane->due);
 		int err = timer_record(tm, &arena, entry, &rec);
 		if (err) {
-			sl_log(SL_ERROR, "timer partition %d: %s is no timer: %s", (int)lane->partition, entry->member, sl_err_text(err));
+			sl_log(SL_ERROR, "timer partition %d: %s is no timer: %s", (int)lane->partition, entry->member,
+				sl_err_text(err));
 			entry->state = SL_DUE_FIRED;
 			entries_add(&lane->fired, entry);
 			continue;

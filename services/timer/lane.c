@@ -10,7 +10,7 @@
 
 #define RETRY_MS 1000
 #define MIRROR_MS 1000
-#define SOON_MS 1000    /* what is due within is kept in memory even beyond near_max */
+#define SOON_MS 1000 /* what is due within is kept in memory even beyond near_max */
 
 void entries_add(struct entries *entries, struct sl_due_entry *entry)
 {
@@ -44,7 +44,8 @@ void lane_add(struct lane *lane, struct item item)
 {
 	if (lane->item_head + lane->item_count == lane->item_cap) {
 		if (lane->item_head > lane->item_cap / 2) {
-			memmove(lane->items, lane->items + lane->item_head, (size_t)lane->item_count * sizeof(*lane->items));
+			memmove(lane->items, lane->items + lane->item_head,
+				(size_t)lane->item_count * sizeof(*lane->items));
 			lane->item_head = 0;
 		} else {
 			lane->item_cap = lane->item_cap ? lane->item_cap * 2 : 64;
@@ -166,7 +167,8 @@ static void prove(struct lane *lane)
 	struct sl_timers *tm = lane->tm;
 	lane->stage = LANE_PROVING;
 	lane->out++;
-	if (tm->opt.broker->ops->commit(tm->con, tm->opt.topics->timers, lane->partition, lane->applied + 1, NULL, proved, lane))
+	if (tm->opt.broker->ops->commit(
+		    tm->con, tm->opt.topics->timers, lane->partition, lane->applied + 1, NULL, proved, lane))
 		proved(lane, SL_EAGAIN);
 }
 
@@ -184,16 +186,20 @@ static bool check_log(struct lane *lane, bool *ret_later)
 	struct sl_timers *tm = lane->tm;
 	int64_t low, high;
 	struct sl_buf text;
-	*ret_later = tm->opt.broker->ops->watermarks(tm->opt.broker, tm->opt.topics->timers, lane->partition, &low, &high) != 0;
+	*ret_later = tm->opt.broker->ops->watermarks(
+			     tm->opt.broker, tm->opt.topics->timers, lane->partition, &low, &high) != 0;
 	if (*ret_later)
 		return false;
 	if (lane->applied + 1 >= low && lane->applied + 1 <= high)
 		return true;
 	sl_buf_init(&text);
-	sl_buf_printf(&text, "%s/%d: the store has applied offset %" PRId64 ", but the topic holds %" PRId64 " to %" PRId64
-		". Timers may be missing. Restore the store or the topic of the same time, or give up what lies between: HSET "
-		"sluice:tp:{%d} applied %" PRId64, tm->opt.topics->timers, (int)lane->partition, lane->applied, low, high - 1,
-		(int)lane->partition, lane->applied + 1 < low ? low - 1 : high - 1);
+	sl_buf_printf(&text,
+		"%s/%d: the store has applied offset %" PRId64 ", but the topic holds %" PRId64 " to %" PRId64
+		". Timers may be missing. Restore the store or the topic of the same time, or give up what lies "
+		"between: HSET "
+		"sluice:tp:{%d} applied %" PRId64,
+		tm->opt.topics->timers, (int)lane->partition, lane->applied, low, high - 1, (int)lane->partition,
+		lane->applied + 1 < low ? low - 1 : high - 1);
 	stop(lane, SL_ECONFIG, text.data);
 	sl_buf_release(&text);
 	return false;
@@ -301,7 +307,7 @@ static void page_loaded(void *arg, int err, const struct sl_scored *items, int c
 static bool page_wanted(const struct lane *lane, int64_t now)
 {
 	return lane->due.count < (size_t)lane->tm->opt.near_max && now >= lane->retry_at_ms &&
-		lane->loaded_until < now + lane->tm->opt.horizon_ms / 2;
+	       lane->loaded_until < now + lane->tm->opt.horizon_ms / 2;
 }
 
 static void load_page(struct lane *lane, int64_t now)
@@ -313,13 +319,16 @@ static void load_page(struct lane *lane, int64_t now)
 	lane->page_until = now + tm->opt.horizon_ms;
 	lane->op = OP_PAGE;
 	lane->out++;
-	tm->opt.store->ops->range(tm->opt.store, lane->partition, "t", from, (double)lane->page_until, lane->page_size, page_loaded,
-		lane);
+	tm->opt.store->ops->range(tm->opt.store, lane->partition, "t", from, (double)lane->page_until, lane->page_size,
+		page_loaded, lane);
 }
 
 /* --- 5 commit --- */
 
-struct ops { struct sl_op *items; int count, cap; };
+struct ops {
+	struct sl_op *items;
+	int count, cap;
+};
 
 static struct sl_op *op(struct ops *ops, enum sl_op_kind kind, const char *key, const char *field)
 {
@@ -354,8 +363,10 @@ static void set_timer(struct lane *lane, struct ops *ops, const struct item *ite
 		op(ops, SL_OP_HSET, sl_arena_printf(&lane->arena, "t:d:%s", item->member), "traceparent")->value =
 			(struct sl_bytes){item->traceparent, strlen(item->traceparent)};
 	sl_metric_add(SL_METRIC_timers_set_total, 1);
-	if (lane->due.count >= (size_t)lane->tm->opt.near_max && item->due_ms > now + SOON_MS && item->due_ms <= lane->loaded_until)
-		lane->loaded_until = item->due_ms - 1; /* memory is full: what is later is read again when there is room */
+	if (lane->due.count >= (size_t)lane->tm->opt.near_max && item->due_ms > now + SOON_MS &&
+		item->due_ms <= lane->loaded_until)
+		lane->loaded_until =
+			item->due_ms - 1; /* memory is full: what is later is read again when there is room */
 	if (item->due_ms <= lane->loaded_until)
 		sl_due_set(&lane->due, item->member, item->due_ms, item->traceparent);
 	else
@@ -412,7 +423,8 @@ static void commit(struct lane *lane, int64_t now)
 	sl_arena_clear(&lane->arena);
 	add_removals(lane, &ops);
 	lane->committing_applied = lane->applied;
-	for (lane->committing = 0; lane->committing < lane->item_count && lane->committing < tm->opt.batch_max; lane->committing++) {
+	for (lane->committing = 0; lane->committing < lane->item_count && lane->committing < tm->opt.batch_max;
+		lane->committing++) {
 		const struct item *item = &lane->items[lane->item_head + lane->committing];
 		if (item->letter && !item->letter->delivered)
 			break; /* R1 */
@@ -425,7 +437,11 @@ static void commit(struct lane *lane, int64_t now)
 	const char *applied = sl_arena_printf(&lane->arena, "%" PRId64, lane->committing_applied);
 	op(&ops, SL_OP_HSET, "tp", "applied")->value = (struct sl_bytes){applied, strlen(applied)};
 	op(&ops, SL_OP_HSET, "tp", "takes")->value = (struct sl_bytes){"0", 1};
-	struct sl_commit what = {.header = "tp", .partition = lane->partition, .epoch = lane->epoch, .ops = ops.items, .count = ops.count};
+	struct sl_commit what = {.header = "tp",
+		.partition = lane->partition,
+		.epoch = lane->epoch,
+		.ops = ops.items,
+		.count = ops.count};
 	lane->op = OP_COMMIT;
 	lane->op_started_ms = now;
 	lane->out++;
@@ -451,7 +467,8 @@ static void mirror(struct lane *lane, int64_t now)
 		return;
 	lane->mirror_at_ms = now + MIRROR_MS;
 	lane->out++;
-	if (tm->opt.broker->ops->commit(tm->con, tm->opt.topics->timers, lane->partition, lane->applied + 1, NULL, mirrored, lane))
+	if (tm->opt.broker->ops->commit(
+		    tm->con, tm->opt.topics->timers, lane->partition, lane->applied + 1, NULL, mirrored, lane))
 		lane->out--;
 	else
 		lane->mirrored = lane->applied;

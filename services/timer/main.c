@@ -1,11 +1,11 @@
 /* sluice-timer: keeps timers in Redis and sends what is due. One screen: what it is made of and how it ends. */
-#include <stdlib.h>
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/uv/clock.h"
 #include "common/app/service.h"
 #include "common/base/log.h"
 #include "services/common/connect.h"
 #include "services/timer/timer.h"
+#include <stdlib.h>
 
 struct state {
 	struct sl_service *svc;
@@ -14,11 +14,11 @@ struct state {
 	struct sl_broker *broker;
 	struct sl_store *store;
 	struct sl_clock *clock;
-	struct sl_timers *tm;           /* NULL until Kafka has told the numbers of partitions */
+	struct sl_timers *tm; /* NULL until Kafka has told the numbers of partitions */
 	uv_prepare_t prepare;
-	uv_idle_t idle;                 /* runs while more is ready: the loop does not sleep */
+	uv_idle_t idle; /* runs while more is ready: the loop does not sleep */
 	uv_async_t async;
-	int handles;                    /* those that are not closed yet: this memory is theirs too */
+	int handles; /* those that are not closed yet: this memory is theirs too */
 	uv_timer_t again;
 	bool draining;
 };
@@ -41,9 +41,16 @@ static void woken_again(uv_timer_t *handle)
 static void join(struct state *st)
 {
 	const struct sl_config *cfg = st->svc->config;
-	struct sl_timers_options opt = {.broker = st->broker, .store = st->store, .clock = st->clock, .topics = &st->topics,
-		.group = sl_arena_printf(&st->arena, "%stimer", cfg->topic_prefix), .horizon_ms = cfg->timer_horizon_ms,
-		.batch_max = (int)cfg->batch_records_max, .wake = wake, .fatal = fatal, .arg = st};
+	struct sl_timers_options opt = {.broker = st->broker,
+		.store = st->store,
+		.clock = st->clock,
+		.topics = &st->topics,
+		.group = sl_arena_printf(&st->arena, "%stimer", cfg->topic_prefix),
+		.horizon_ms = cfg->timer_horizon_ms,
+		.batch_max = (int)cfg->batch_records_max,
+		.wake = wake,
+		.fatal = fatal,
+		.arg = st};
 	struct sl_diags diags;
 	sl_diags_init(&diags);
 	int err = sl_timers_new(&opt, &st->tm, &diags);

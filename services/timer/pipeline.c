@@ -54,7 +54,8 @@ static void add_letter(struct lane *lane, const struct sl_record *rec, const cha
 	lane_add(lane, (struct item){.offset = rec->offset, .kind = SL_MSG_NONE, .letter = letter});
 }
 
-static void add_message(struct lane *lane, const struct sl_record *rec, const struct sl_msg *msg, struct sl_arena *arena)
+static void add_message(
+	struct lane *lane, const struct sl_record *rec, const struct sl_msg *msg, struct sl_arena *arena)
 {
 	if (msg->kind != SL_MSG_TIMER_SET && msg->kind != SL_MSG_TIMER_CANCEL) {
 		add_letter(lane, rec, "neither sets nor cancels a timer");
@@ -66,8 +67,13 @@ static void add_message(struct lane *lane, const struct sl_record *rec, const st
 		return;
 	}
 	const char *member = sl_arena_printf(arena, "%s~%s~%" PRId64, msg->ns, instance, msg->token);
-	lane_add(lane, (struct item){.offset = rec->offset, .kind = msg->kind, .member = strdup(member), .due_ms = msg->due_ms,
-		.traceparent = msg->kind == SL_MSG_TIMER_SET && msg->traceparent ? strdup(msg->traceparent) : NULL});
+	lane_add(lane,
+		(struct item){.offset = rec->offset,
+			.kind = msg->kind,
+			.member = strdup(member),
+			.due_ms = msg->due_ms,
+			.traceparent =
+				msg->kind == SL_MSG_TIMER_SET && msg->traceparent ? strdup(msg->traceparent) : NULL});
 }
 
 /* False: its schema is on its way. */
@@ -179,7 +185,7 @@ bool sl_timers_turn(struct sl_timers *tm)
 	if (tm->closed)
 		return false;
 	tm->again = tm->full = false;
-	intake(tm);                                             /* 2 */
+	intake(tm); /* 2 */
 	for (struct lane **at = &tm->lanes; *at;) {
 		struct lane *lane = *at;
 		if (lane->gone && !lane->out) {
@@ -188,12 +194,12 @@ bool sl_timers_turn(struct sl_timers *tm)
 			continue;
 		}
 		if (!lane->gone && lane->stage == LANE_RUN && may_fire(tm)) {
-			lane_fire(lane);                        /* 4 */
+			lane_fire(lane); /* 4 */
 			lane_sweep(lane);
 			lane_send_letters(lane);
 		}
 		if (!lane->gone)
-			lane_turn(lane);                        /* 1 take, 3 load, 5 commit, 6 mirror */
+			lane_turn(lane); /* 1 take, 3 load, 5 commit, 6 mirror */
 		at = &lane->next;
 	}
 	tm->opt.broker->ops->kick(tm->opt.broker);
@@ -259,12 +265,19 @@ int sl_timers_new(const struct sl_timers_options *opt, struct sl_timers **ret, s
 	fill_defaults(&tm->opt);
 	tm->timer_partitions = timers;
 	tm->instance_partitions = instances;
-	struct sl_consumer_options con = {.group = tm->opt.group, .topics = &tm->opt.topics->timers, .topic_count = 1,
-		.events = {.arg = tm, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	struct sl_consumer_options con = {.group = tm->opt.group,
+		.topics = &tm->opt.topics->timers,
+		.topic_count = 1,
+		.events = {.arg = tm,
+			.assigned = on_assigned,
+			.revoked = on_revoked,
+			.readable = on_readable,
+			.fatal = on_fatal}};
 	err = opt->broker->ops->consumer_new(opt->broker, &con, &tm->con);
 	if (err) {
 		free(tm);
-		return sl_diag_error(diags, err, SL_NOWHERE, NULL, "cannot read topic %s: %s", topics->timers, sl_err_text(err));
+		return sl_diag_error(
+			diags, err, SL_NOWHERE, NULL, "cannot read topic %s: %s", topics->timers, sl_err_text(err));
 	}
 	tm->schemas = sl_schemas_new(opt->store, opt->wake, opt->arg);
 	*ret = tm;

@@ -1,15 +1,15 @@
 /* The rigs: making ports, letting time pass, running tests one after another in processes of their own. */
 #include "tests/contract/rig.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "common/adapters/kafka/admin.h"
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/redis/redis.h"
 #include "common/adapters/uv/clock.h"
 #include "common/base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TEST_SECONDS_MAX 120
 
@@ -18,7 +18,8 @@ const char *rig_name(const char *base)
 	static char names[16][128];
 	static int next, serial;
 	char *name = names[next++ % 16];
-	snprintf(name, sizeof(names[0]), "%s-%d-%lld-%d", base, (int)getpid(), (long long)uv_hrtime() / 1000000, ++serial);
+	snprintf(name, sizeof(names[0]), "%s-%d-%lld-%d", base, (int)getpid(), (long long)uv_hrtime() / 1000000,
+		++serial);
 	return name;
 }
 
@@ -68,8 +69,12 @@ struct sl_broker *rig_broker(struct rig *rig, const char *client, const char *in
 {
 	if (!rig->real)
 		return sl_memory_broker(rig->world, instance_id ? instance_id : client);
-	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS"), .client_id = client, .instance_id = instance_id,
-		.log = on_log, .log_arg = rig, .session_timeout_ms = 6000};
+	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS"),
+		.client_id = client,
+		.instance_id = instance_id,
+		.log = on_log,
+		.log_arg = rig,
+		.session_timeout_ms = 6000};
 	struct sl_broker *broker = sl_broker_kafka_new(&rig->loop, &opt);
 	CHECK(broker != NULL);
 	return broker;
@@ -87,7 +92,8 @@ void rig_topic(struct rig *rig, const char *topic, int32_t partitions, size_t by
 	snprintf(bytes, sizeof(bytes), "%zu", bytes_max ? bytes_max : (size_t)1 << 20);
 	const char *settings[] = {"message.timestamp.type", "LogAppendTime", "max.message.bytes", bytes, NULL};
 	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS")};
-	struct sl_kafka_topic spec = {.name = topic, .partitions = partitions, .partitions_exact = true, .settings = settings};
+	struct sl_kafka_topic spec = {
+		.name = topic, .partitions = partitions, .partitions_exact = true, .settings = settings};
 	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, NULL, &diags), 0);
 	sl_diags_release(&diags);
 }
@@ -216,7 +222,8 @@ int rig_main(int argc, char **argv, const char *real_name, const char *env, cons
 	for (int real = 0; real < (real_name ? 2 : 1); real++) {
 		if (real && env && !getenv(env)) {
 			bool must = getenv("SLUICE_REQUIRE_REAL") && strcmp(getenv("SLUICE_REQUIRE_REAL"), "1") == 0;
-			printf("%s %s: left out, %s is not set (tests/contract/run.sh sets it)\n", must ? "not ok" : "#", real_name, env);
+			printf("%s %s: left out, %s is not set (tests/contract/run.sh sets it)\n",
+				must ? "not ok" : "#", real_name, env);
 			failed += must;
 			continue;
 		}

@@ -5,28 +5,28 @@
 #ifndef SL_TESTS_CONTRACT_RIG_H
 #define SL_TESTS_CONTRACT_RIG_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <uv.h>
 #include "common/adapters/memory/memory.h"
 #include "common/ports/broker.h"
 #include "common/ports/clock.h"
 #include "common/ports/store.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
 
 struct rig {
-	const char *name;               /* "memory", "kafka", "redis", "uv" */
+	const char *name; /* "memory", "kafka", "redis", "uv" */
 	bool real;
-	struct sl_memory *world;        /* memory */
-	uv_loop_t loop;                 /* real */
-	int logged;                     /* lines that the adapter wanted people to see */
-	bool up;                        /* redis: state */
+	struct sl_memory *world; /* memory */
+	uv_loop_t loop;		 /* real */
+	int logged;		 /* lines that the adapter wanted people to see */
+	bool up;		 /* redis: state */
 	char last_log[512];
 };
 
 struct test {
 	const char *name;
 	void (*run)(struct rig *rig);
-	const char *only;               /* name of the one rig that can do this; NULL: all */
+	const char *only; /* name of the one rig that can do this; NULL: all */
 };
 
 /* Names of topics, keys and groups that no earlier run has used. Borrowed until 16 more were asked for. */

@@ -1,13 +1,12 @@
 /* Contract of the broker port, on memory and on Kafka. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include "common/adapters/kafka/admin.h"
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/kafka/mock.h"
 #include "common/base/text.h"
 #include "tests/contract/rig.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 /* --- a service's side of a consumer --- */
 
@@ -17,20 +16,20 @@
 struct seen {
 	int32_t partition;
 	int64_t offset;
-	int number;                     /* of the record: its value */
+	int number; /* of the record: its value */
 };
 
 struct member {
 	struct sl_broker *broker;
 	struct sl_consumer *con;
-	int64_t start_at;               /* SL_OFFSET_... or a number; -1: do not start */
+	int64_t start_at; /* SL_OFFSET_... or a number; -1: do not start */
 	bool owned[PARTS];
 	int owned_count, assigned, revoked;
 	struct seen *seen;
 	int seen_count, want, want_owned;
 	int fatal_err, commit_calls, commit_err;
 	char fatal_text[600];
-	bool take_all;                  /* poll when readable */
+	bool take_all; /* poll when readable */
 };
 
 static void drain(struct member *m)
@@ -89,8 +88,14 @@ static void join(struct member *m, struct sl_broker *broker, const char *group, 
 	m->start_at = start_at;
 	m->take_all = true;
 	m->seen = calloc(SEEN_MAX, sizeof(*m->seen));
-	struct sl_consumer_options opt = {.group = group, .topics = &topic, .topic_count = 1,
-		.events = {.arg = m, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	struct sl_consumer_options opt = {.group = group,
+		.topics = &topic,
+		.topic_count = 1,
+		.events = {.arg = m,
+			.assigned = on_assigned,
+			.revoked = on_revoked,
+			.readable = on_readable,
+			.fatal = on_fatal}};
 	CHECK_INT(broker->ops->consumer_new(broker, &opt, &m->con), 0);
 	CHECK_INT(m->assigned, 0); /* never before the call has returned */
 }
@@ -155,16 +160,21 @@ static bool delivered(void *arg)
 	return d->count >= d->want;
 }
 
-static int produce(struct sl_broker *broker, const char *topic, int32_t partition, const char *key, int number, struct deliveries *d)
+static int produce(struct sl_broker *broker, const char *topic, int32_t partition, const char *key, int number,
+	struct deliveries *d)
 {
 	char value[16];
 	int len = snprintf(value, sizeof(value), "%d ", number);
-	struct sl_record rec = {.topic = topic, .partition = partition, .key = {key, key ? strlen(key) : 0}, .value = {value, (size_t)len}};
+	struct sl_record rec = {.topic = topic,
+		.partition = partition,
+		.key = {key, key ? strlen(key) : 0},
+		.value = {value, (size_t)len}};
 	d->want++;
 	return broker->ops->produce(broker, &rec, on_delivered, d);
 }
 
-static void produce_many(struct rig *rig, struct sl_broker *broker, const char *topic, int32_t partition, int from, int to)
+static void produce_many(
+	struct rig *rig, struct sl_broker *broker, const char *topic, int32_t partition, int from, int to)
 {
 	struct deliveries d = {0};
 	for (int i = from; i < to; i++)
@@ -227,7 +237,8 @@ static void keys_headers_and_time_are_kept(struct rig *rig)
 	struct sl_broker *b = rig_broker(rig, "a", NULL);
 	char key[] = "k\0y", value[] = "12";
 	struct sl_header headers[] = {{"ce_id", {"7", 1}}, {"empty", {"", 0}}, {"ce_id", {value, 2}}};
-	struct sl_record rec = {.topic = topic, .partition = -1, .key = {key, 3}, .headers = headers, .header_count = 3};
+	struct sl_record rec = {
+		.topic = topic, .partition = -1, .key = {key, 3}, .headers = headers, .header_count = 3};
 	struct deliveries d = {.want = 1};
 	CHECK_INT(b->ops->produce(b, &rec, on_delivered, &d), 0);
 	memset(key, 'x', sizeof(key)); /* a copy was queued */
@@ -672,65 +683,6 @@ static void a_broker_that_is_killed_loses_nothing(struct rig *rig)
 	idle->ops->close(idle, 1000);
 }
 
-static void topics_are_checked(struct rig *rig)
-{
-	(void)rig;
-	const char *topic = rig_name("check"), *missing = rig_name("missing");
-	static const char *const made[] = {"message.timestamp.type", "LogAppendTime", "max.message.bytes", "2000000", NULL};
-	static const char *const more[] = {"message.timestamp.type", "CreateTime", "max.message.bytes", "3000000", "retention.ms", "1000", NULL};
-	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS")};
-	struct sl_kafka_topic spec = {.name = topic, .partitions = 3, .partitions_exact = true, .settings = made};
-	struct sl_diags diags;
-	int existing = 0;
-	sl_diags_init(&diags);
-	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, &existing, &diags), 0);
-	CHECK_INT(existing, 0);
-	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, &existing, &diags), 0);
-	CHECK_INT(existing, 1);
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
-	CHECK_INT(diags.error_count + diags.warning_count, 0);
-	spec.settings = more;
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
-	CHECK_INT(diags.error_count, 2);
-	sl_diags_clear(&diags);
-	spec.settings = made;
-	spec.partitions = 2;
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
-	spec.partitions_exact = false;
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
-	spec.name = missing;
-	sl_diags_clear(&diags);
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ENOTFOUND);
-	CHECK(strstr(sl_diags_first(&diags), missing) != NULL);
-	int32_t counts[2];
-	CHECK_INT(sl_kafka_topics_partitions(&opt, (const char *const[]){topic, missing}, 2, 10000, counts, &diags), 0);
-	CHECK_INT(counts[0], 3);
-	CHECK_INT(counts[1], 0);
-	opt.brokers = "127.0.0.1:1";
-	sl_diags_clear(&diags);
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 500, &diags), SL_EUNREACHABLE);
-	CHECK(strstr(sl_diags_first(&diags), "127.0.0.1:1") != NULL);
-	sl_diags_release(&diags);
-}
-
-static void settings_are_passed_through(struct rig *rig)
-{
-	struct sl_diags diags;
-	sl_diags_init(&diags);
-	const char *bad[] = {"no.such.setting", "1", NULL}, *good[] = {"socket.timeout.ms", "5000", "consumer.fetch.min.bytes", "2", NULL};
-	struct sl_kafka_options opt = {.brokers = "127.0.0.1:1", .settings = bad, .diags = &diags};
-	CHECK(sl_broker_kafka_new(&rig->loop, &opt) == NULL);
-	CHECK(strstr(sl_diags_first(&diags), "no.such.setting") != NULL);
-	opt.settings = good;
-	struct sl_broker *b = sl_broker_kafka_new(&rig->loop, &opt);
-	CHECK(b != NULL);
-	int32_t count;
-	int err = b->ops->partitions(b, "t", &count);
-	CHECK(err == SL_EUNREACHABLE || err == SL_EAGAIN);
-	b->ops->close(b, 100);
-	sl_diags_release(&diags);
-}
-
 static void the_mock_cluster_works_too(struct rig *rig)
 {
 	struct sl_kafka_mock *mock = sl_kafka_mock_new();
@@ -760,13 +712,17 @@ static void bench(struct rig *rig)
 	static char value[BYTES];
 	for (size_t i = 0; i < BYTES; i++)
 		value[i] = (char)('a' + i % 26);
-	struct sl_header headers[] = {{"ce_id", {"0123456789abcdef", 16}}, {"ce_type", {"io.sluice.msg", 13}}, {"ce_source", {"sluice", 6}},
-		{"ce_specversion", {"1.0", 3}}};
+	struct sl_header headers[] = {{"ce_id", {"0123456789abcdef", 16}}, {"ce_type", {"io.sluice.msg", 13}},
+		{"ce_source", {"sluice", 6}}, {"ce_specversion", {"1.0", 3}}};
 	uint64_t begin = uv_hrtime();
 	uint64_t inside = 0;
 	for (int i = 0; i < COUNT;) {
-		struct sl_record rec = {.topic = topic, .partition = i % PARTS, .key = {"default~key", 11}, .value = {value, BYTES},
-			.headers = headers, .header_count = 4};
+		struct sl_record rec = {.topic = topic,
+			.partition = i % PARTS,
+			.key = {"default~key", 11},
+			.value = {value, BYTES},
+			.headers = headers,
+			.header_count = 4};
 		uint64_t t = uv_hrtime();
 		int err = b->ops->produce(b, &rec, on_delivered, &d);
 		inside += uv_hrtime() - t;
@@ -779,7 +735,8 @@ static void bench(struct rig *rig)
 	}
 	d.want = COUNT;
 	rig_until(rig, delivered, &d, 60000);
-	printf("    produce calls: %.0f/s; delivered: %.0f/s\n", COUNT * 1e9 / (double)inside, COUNT * 1e9 / (double)(uv_hrtime() - begin));
+	printf("    produce calls: %.0f/s; delivered: %.0f/s\n", COUNT * 1e9 / (double)inside,
+		COUNT * 1e9 / (double)(uv_hrtime() - begin));
 	struct member m = {0};
 	join(&m, b, NULL, topic, 0);
 	await_owned(rig, &m, PARTS);
@@ -807,8 +764,6 @@ static const struct test tests[] = {
 	{"close sends what is queued", close_sends_what_is_queued, NULL},
 	{"a fatal producer error loses nothing", a_fatal_producer_error_loses_nothing, "kafka"},
 	{"a broker that is killed loses nothing", a_broker_that_is_killed_loses_nothing, "kafka"},
-	{"topics are checked", topics_are_checked, "kafka"},
-	{"settings are passed through", settings_are_passed_through, "kafka"},
 	{"the mock cluster works too", the_mock_cluster_works_too, "kafka"},
 };
 static const struct test benches[] = {{"bench", bench, "kafka"}};

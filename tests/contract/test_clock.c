@@ -1,14 +1,14 @@
 /* Contract of the clock port, on virtual time and on libuv. */
-#include <stdlib.h>
-#include <time.h>
 #include "common/adapters/uv/clock.h"
 #include "tests/contract/rig.h"
+#include <stdlib.h>
+#include <time.h>
 
 struct ring {
 	struct sl_clock *clock;
 	int64_t at_ms, rang_ms;
 	int count, order;
-	struct sl_timer *victim;        /* stopped when this rings */
+	struct sl_timer *victim; /* stopped when this rings */
 	bool again;
 };
 static int rings;

@@ -1,8 +1,8 @@
 /* What the world in memory can do beyond the ports: crashes, zombies, cut connections, lanes, backups, mocks. */
+#include "tests/contract/rig.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/contract/rig.h"
 
 struct log {
 	char text[600];
@@ -22,7 +22,13 @@ static void on_delivered(void *arg, int err)
 static void on_done(void *arg, int err, const char *text)
 {
 	(void)text;
-	note(arg, "c%d ", err == SL_ELOST ? 1 : err == SL_EFENCED ? 2 : err == SL_EUNREACHABLE ? 3 : err == SL_ESTORE ? 4 : err, 0);
+	note(arg, "c%d ",
+		err == SL_ELOST		 ? 1
+		: err == SL_EFENCED	 ? 2
+		: err == SL_EUNREACHABLE ? 3
+		: err == SL_ESTORE	 ? 4
+					 : err,
+		0);
 }
 
 static void on_hashes(void *arg, int err, const struct sl_hash *hashes, int count)
@@ -76,8 +82,14 @@ static void join(struct proc *proc, struct sl_memory *world, const char *name, s
 {
 	static const char *const topics[] = {"t"};
 	*proc = (struct proc){.broker = sl_memory_broker(world, name), .log = log};
-	struct sl_consumer_options opt = {.group = "g", .topics = topics, .topic_count = 1,
-		.events = {.arg = proc, .assigned = on_assigned, .revoked = on_revoked, .readable = on_readable, .fatal = on_fatal}};
+	struct sl_consumer_options opt = {.group = "g",
+		.topics = topics,
+		.topic_count = 1,
+		.events = {.arg = proc,
+			.assigned = on_assigned,
+			.revoked = on_revoked,
+			.readable = on_readable,
+			.fatal = on_fatal}};
 	CHECK_INT(proc->broker->ops->consumer_new(proc->broker, &opt, &proc->con), 0);
 }
 
@@ -333,7 +345,8 @@ static void on_answer(void *arg, const struct sl_http_answer *answer)
 	struct log *log = arg;
 	size_t len = strlen(log->text);
 	snprintf(log->text + len, sizeof(log->text) - len, "%s:%d:%.*s ", answer->err ? "err" : "ok",
-		answer->err ? answer->err == SL_ETIMEOUT : answer->status, (int)answer->body.len, (const char *)answer->body.ptr);
+		answer->err ? answer->err == SL_ETIMEOUT : answer->status, (int)answer->body.len,
+		(const char *)answer->body.ptr);
 }
 
 static void on_ring(void *arg)

@@ -1,20 +1,20 @@
 /* Contract of the store port, on memory and on Redis. */
+#include "common/adapters/redis/redis.h"
+#include "common/base/buf.h"
+#include "tests/contract/rig.h"
 #include <hiredis/hiredis.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/adapters/redis/redis.h"
-#include "common/base/buf.h"
-#include "tests/contract/rig.h"
 
 /* --- waiting for answers --- */
 
 struct answer {
 	int calls, err;
 	char text[400];
-	int count;                      /* hashes, items, entries */
-	struct sl_buf dump;             /* of hashes: "name=value " each, "| " between hashes */
+	int count;	    /* hashes, items, entries */
+	struct sl_buf dump; /* of hashes: "name=value " each, "| " between hashes */
 };
 
 static bool answered(void *arg)
@@ -86,8 +86,14 @@ static const char *wait_for(struct rig *rig, struct answer *a)
 	return a->dump.data ? a->dump.data : "";
 }
 
-#define BYTES(text) {text, sizeof(text) - 1}
-#define HSET(k, f, v) {.kind = SL_OP_HSET, .key = k, .field = f, .value = BYTES(v)}
+#define BYTES(text)                                                                                                    \
+	{                                                                                                              \
+		text, sizeof(text) - 1                                                                                 \
+	}
+#define HSET(k, f, v)                                                                                                  \
+	{                                                                                                              \
+		.kind = SL_OP_HSET, .key = k, .field = f, .value = BYTES(v)                                            \
+	}
 
 /* Takes partition p and returns its epoch. */
 static int64_t take(struct rig *rig, struct sl_store *store, int32_t p, struct answer *a)
@@ -102,7 +108,8 @@ static int64_t take(struct rig *rig, struct sl_store *store, int32_t p, struct a
 	return strtoll(epoch + 6, NULL, 10);
 }
 
-static int commit(struct rig *rig, struct sl_store *store, int32_t p, int64_t epoch, const struct sl_op *ops, int count, struct answer *a)
+static int commit(struct rig *rig, struct sl_store *store, int32_t p, int64_t epoch, const struct sl_op *ops, int count,
+	struct answer *a)
 {
 	struct sl_commit c = {.header = "p", .partition = p, .epoch = epoch, .ops = ops, .count = count};
 	reset(a);
@@ -151,10 +158,16 @@ static void commit_applies_all_kinds_in_order(struct rig *rig)
 	struct sl_store *store = open_store(rig);
 	int64_t epoch = take(rig, store, 3, &a);
 	const struct sl_op ops[] = {
-		HSET("i:ns~1", "x", "old"), HSET("i:ns~1", "y", "2"), HSET("i:ns~1", "x", "new"), HSET("i:ns~1", "z", "3"),
+		HSET("i:ns~1", "x", "old"),
+		HSET("i:ns~1", "y", "2"),
+		HSET("i:ns~1", "x", "new"),
+		HSET("i:ns~1", "z", "3"),
 		{.kind = SL_OP_HDEL, .key = "i:ns~1", .field = "z"},
-		HSET("i:ns~2", "a", "1"), {.kind = SL_OP_DEL, .key = "i:ns~2"}, HSET("i:ns~2", "b", "2"),
-		HSET("i:ns~3", "a", "1"), {.kind = SL_OP_DEL, .key = "i:ns~3"},
+		HSET("i:ns~2", "a", "1"),
+		{.kind = SL_OP_DEL, .key = "i:ns~2"},
+		HSET("i:ns~2", "b", "2"),
+		HSET("i:ns~3", "a", "1"),
+		{.kind = SL_OP_DEL, .key = "i:ns~3"},
 		{.kind = SL_OP_ZADD, .key = "e", .field = "late", .number = 300},
 		{.kind = SL_OP_ZADD, .key = "e", .field = "early", .number = 100},
 		{.kind = SL_OP_ZADD, .key = "e", .field = "gone", .number = 50},
@@ -235,7 +248,9 @@ static void large_commits_are_whole(struct rig *rig)
 	int64_t epoch = take(rig, store, 1, &a);
 	for (int i = 0; i < FIELDS + KEYS; i++) {
 		snprintf(names[i], sizeof(names[i]), i < FIELDS ? "f:%d" : "i:ns~%d", i);
-		ops[i] = (struct sl_op){.kind = SL_OP_HSET, .key = i < FIELDS ? "i:ns~big" : names[i], .field = i < FIELDS ? names[i] : "x",
+		ops[i] = (struct sl_op){.kind = SL_OP_HSET,
+			.key = i < FIELDS ? "i:ns~big" : names[i],
+			.field = i < FIELDS ? names[i] : "x",
 			.value = {names[i], strlen(names[i])}};
 	}
 	CHECK_INT(commit(rig, store, 1, epoch, ops, FIELDS + KEYS, &a), 0);
@@ -280,9 +295,11 @@ static void keys_outside_partitions(struct rig *rig)
 	struct answer a = {0};
 	struct sl_store *store = open_store(rig);
 	const struct sl_op ops[] = {HSET("defs", "offset", "41"), HSET("schema:FP", "text", "{}"),
-		{.kind = SL_OP_HINCR, .key = "defs", .field = "n", .number = 2}, {.kind = SL_OP_HINCR, .key = "defs", .field = "m", .number = 0},
-		{.kind = SL_OP_XADD, .key = "why", .field = "d", .value = BYTES("x"), .number = 10}, HSET("routed", "sluice.events/1", "1"),
-		HSET("routed", "sluice.events/2", "1"), {.kind = SL_OP_HDEL, .key = "routed", .field = "sluice.events/1"}};
+		{.kind = SL_OP_HINCR, .key = "defs", .field = "n", .number = 2},
+		{.kind = SL_OP_HINCR, .key = "defs", .field = "m", .number = 0},
+		{.kind = SL_OP_XADD, .key = "why", .field = "d", .value = BYTES("x"), .number = 10},
+		HSET("routed", "sluice.events/1", "1"), HSET("routed", "sluice.events/2", "1"),
+		{.kind = SL_OP_HDEL, .key = "routed", .field = "sluice.events/1"}};
 	store->ops->write(store, ops, sizeof(ops) / sizeof(ops[0]), on_done, &a);
 	wait_for(rig, &a);
 	CHECK_INT(a.err, 0);
@@ -362,7 +379,8 @@ static void timers_have_their_own_header(struct rig *rig)
 	take(rig, store, 1, &a);
 	store->ops->take(store, "tp", 1, on_hashes, (reset(&a), &a));
 	wait_for(rig, &a);
-	const struct sl_op ops[] = {HSET("t:d", "id", "record"), {.kind = SL_OP_ZADD, .key = "t", .field = "id", .number = 5}};
+	const struct sl_op ops[] = {
+		HSET("t:d", "id", "record"), {.kind = SL_OP_ZADD, .key = "t", .field = "id", .number = 5}};
 	struct sl_commit c = {.header = "tp", .partition = 1, .epoch = 1, .ops = ops, .count = 2};
 	reset(&a);
 	store->ops->commit(store, &c, on_done, &a);
@@ -418,7 +436,8 @@ static void keys_look_as_documented(struct rig *rig)
 	const char *prefix = rig_name("look");
 	struct sl_store *store = rig_store(rig, "a", prefix, NULL);
 	int64_t epoch = take(rig, store, 7, &a);
-	const struct sl_op ops[] = {HSET("i:default~id:1", "x", "1"), {.kind = SL_OP_ZADD, .key = "x", .field = "m", .number = 1}};
+	const struct sl_op ops[] = {
+		HSET("i:default~id:1", "x", "1"), {.kind = SL_OP_ZADD, .key = "x", .field = "m", .number = 1}};
 	CHECK_INT(commit(rig, store, 7, epoch, ops, 2, &a), 0);
 	redisContext *c = side_door();
 	redisReply *reply = redisCommand(c, "EXISTS %s:p:{7} %s:i:{7}:default~id:1 %s:x:{7}", prefix, prefix, prefix);
@@ -564,10 +583,10 @@ static void commits_wait_for_replicas(struct rig *rig)
 static void urls(struct rig *rig)
 {
 	(void)rig;
-	static const char *const good[] = {"redis://localhost", "redis://h:6380/3", "redis://:p%40ss@h", "redis://u:p@[::1]:6379/0?replicas=2",
-		"redis://h?wait_ms=1&timeout_ms=2"};
-	static const char *const bad[] = {"localhost:6379", "rediss://h", "redis://", "redis://h:x", "redis://h/x", "redis://h?replica=1",
-		"redis://h:70000", "redis://[::1"};
+	static const char *const good[] = {"redis://localhost", "redis://h:6380/3", "redis://:p%40ss@h",
+		"redis://u:p@[::1]:6379/0?replicas=2", "redis://h?wait_ms=1&timeout_ms=2"};
+	static const char *const bad[] = {"localhost:6379", "rediss://h", "redis://", "redis://h:x", "redis://h/x",
+		"redis://h?replica=1", "redis://h:70000", "redis://[::1"};
 	struct sl_diags diags;
 	sl_diags_init(&diags);
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -609,14 +628,20 @@ static void bench(struct rig *rig)
 		static struct sl_op ops[257];
 		for (int i = 0; i < batch; i++) {
 			snprintf(names[i], sizeof(names[i]), "i:ns~%d", i);
-			ops[i] = (struct sl_op){.kind = SL_OP_HSET, .key = names[i], .field = "state", .value = {state, sizeof(state)}};
+			ops[i] = (struct sl_op){
+				.kind = SL_OP_HSET, .key = names[i], .field = "state", .value = {state, sizeof(state)}};
 		}
-		ops[batch] = (struct sl_op){.kind = SL_OP_HSET, .key = "p", .field = "outbox", .value = {outbox, (size_t)batch * 300}};
+		ops[batch] = (struct sl_op){
+			.kind = SL_OP_HSET, .key = "p", .field = "outbox", .value = {outbox, (size_t)batch * 300}};
 		for (int flight = 1; flight <= 4; flight *= 4) {
 			uint64_t begin = uv_hrtime();
 			bench_left = 0;
 			for (int i = 0; i < ROUNDS; i++) {
-				struct sl_commit c = {.header = "p", .partition = i % flight, .epoch = 1, .ops = ops, .count = batch + 1};
+				struct sl_commit c = {.header = "p",
+					.partition = i % flight,
+					.epoch = 1,
+					.ops = ops,
+					.count = batch + 1};
 				bench_left++;
 				store->ops->commit(store, &c, bench_done, NULL);
 				int limit = flight - 1;
@@ -624,7 +649,8 @@ static void bench(struct rig *rig)
 			}
 			int none = 0;
 			CHECK(rig_until(rig, bench_over, &none, 10000));
-			printf("    batch %d, %d in flight: %.0f actors/s\n", batch, flight, ROUNDS * batch * 1e9 / (double)(uv_hrtime() - begin));
+			printf("    batch %d, %d in flight: %.0f actors/s\n", batch, flight,
+				ROUNDS * batch * 1e9 / (double)(uv_hrtime() - begin));
 		}
 	}
 	done_with(store, &a);

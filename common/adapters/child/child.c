@@ -1,7 +1,8 @@
 /* The helper port as a child process on the loop.
  *
  *     ask -> queue -> (one at a time) -> write -> read line -> done
- *                                        exit or timeout -> done(SL_ELOST, SL_ETIMEOUT), next question starts a new child */
+ *                                        exit or timeout -> done(SL_ELOST, SL_ETIMEOUT), next question starts a new
+ * child */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,15 +13,15 @@
 
 struct question {
 	struct question *next;
-	char *line;                     /* with its line break */
+	char *line; /* with its line break */
 	size_t len;
 	sl_helper_done_fn done;
 	void *arg;
 };
 
 struct child;
-struct process {                        /* one life of the child */
-	struct child *owner;            /* NULL: nobody listens any more */
+struct process {	     /* one life of the child */
+	struct child *owner; /* NULL: nobody listens any more */
 	uv_process_t process;
 	uv_pipe_t pipe;
 	int open_handles;
@@ -33,10 +34,10 @@ struct child {
 	struct sl_helper base;
 	uv_loop_t *loop;
 	struct sl_child_options opt;
-	struct process *process;        /* NULL: none runs */
-	struct question *first, *last;  /* first: the one that the child works on, when asked */
+	struct process *process;       /* NULL: none runs */
+	struct question *first, *last; /* first: the one that the child works on, when asked */
 	bool asked;
-	uv_timer_t timer;               /* the answer's time, or 0: look at the queue */
+	uv_timer_t timer; /* the answer's time, or 0: look at the queue */
 };
 
 static void next(struct child *c);
@@ -163,8 +164,11 @@ static bool start(struct child *c)
 	uv_stdio_container_t io[3] = {
 		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->pipe},
 		{.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = 2}};
-	uv_process_options_t options = {.exit_cb = on_exit_process, .file = c->opt.argv[0], .args = (char **)(uintptr_t)c->opt.argv,
-		.stdio = io, .stdio_count = 3};
+	uv_process_options_t options = {.exit_cb = on_exit_process,
+		.file = c->opt.argv[0],
+		.args = (char **)(uintptr_t)c->opt.argv,
+		.stdio = io,
+		.stdio_count = 3};
 	p->open_handles = 2;
 	if (uv_spawn(c->loop, &p->process, &options)) {
 		p->owner = NULL;

@@ -23,7 +23,8 @@ static int check_parts(const char *const *allow, CURLU *parsed, enum sl_egress *
 	int err = SL_EINVAL;
 	struct sl_buf host_port;
 	sl_buf_init(&host_port);
-	if (!curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) && strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0) {
+	if (!curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) && strcmp(scheme, "http") != 0 &&
+		strcmp(scheme, "https") != 0) {
 		sl_buf_printf(why, "scheme %s is not allowed, only http and https", scheme);
 		err = SL_EREFUSED;
 		goto out;
@@ -109,7 +110,8 @@ static bool block_holds(const char *block, int family, const unsigned char *ip)
 	int64_t bits;
 	unsigned char base[16];
 	int max = family == AF_INET ? 32 : 128;
-	if (!slash || (size_t)(slash - block) >= sizeof(text) || sl_int_parse(slash + 1, &bits) || bits < 0 || bits > max)
+	if (!slash || (size_t)(slash - block) >= sizeof(text) || sl_int_parse(slash + 1, &bits) || bits < 0 ||
+		bits > max)
 		return false;
 	snprintf(text, sizeof(text), "%.*s", (int)(slash - block), block);
 	if (inet_pton(family, text, base) != 1)
@@ -128,8 +130,8 @@ static bool blocks_hold(const char *const *allow, int family, const unsigned cha
 	return false;
 }
 
-int sl_egress_check_address(const struct sl_http_options *opt, enum sl_egress how, const struct sockaddr *addr,
-	struct sl_buf *why)
+int sl_egress_check_address(
+	const struct sl_http_options *opt, enum sl_egress how, const struct sockaddr *addr, struct sl_buf *why)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 	const char *denied = "an unknown kind of";

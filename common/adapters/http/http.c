@@ -1,7 +1,8 @@
 /* The caller port on libcurl's multi interface: curl says which sockets and when, libuv watches them.
  *
- * curl calls on_socket and on_timeout from inside its own functions; nothing here calls a user back from there. Finished calls
- * move to the ready list, which is emptied when curl has returned; so a callback may start or cancel calls. */
+ * curl calls on_socket and on_timeout from inside its own functions; nothing here calls a user back from there.
+ * Finished calls move to the ready list, which is emptied when curl has returned; so a callback may start or cancel
+ * calls. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ struct http_caller {
 	struct sl_caller base;
 	uv_loop_t *loop;
 	CURLM *multi;
-	uv_timer_t curl_timer, soon;    /* soon: answers that were known at once */
-	int open_handles;               /* uv handles that keep this memory alive */
+	uv_timer_t curl_timer, soon; /* soon: answers that were known at once */
+	int open_handles;	     /* uv handles that keep this memory alive */
 	bool closing;
 	struct http_options opt;
 	struct list active, ready;
@@ -26,7 +27,7 @@ struct http_caller {
 	int idle_count;
 };
 
-struct watch {                          /* one socket of curl's */
+struct watch { /* one socket of curl's */
 	uv_poll_t poll;
 	struct http_caller *c;
 	curl_socket_t fd;
@@ -188,8 +189,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
 
 /* --- the port --- */
 
-static struct sl_http_handle *http_call(struct sl_caller *caller, const struct sl_http_request *req,
-	sl_http_done_fn done, void *arg)
+static struct sl_http_handle *http_call(
+	struct sl_caller *caller, const struct sl_http_request *req, sl_http_done_fn done, void *arg)
 {
 	struct http_caller *c = (struct http_caller *)caller;
 	uv_update_time(c->loop);

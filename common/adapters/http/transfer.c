@@ -7,8 +7,8 @@
 
 #include "common/adapters/http/transfer.h"
 
-struct sl_http_handle *sl_transfer_new(struct http_caller *caller, const struct http_options *opt,
-	const struct sl_http_request *req, uint64_t now)
+struct sl_http_handle *sl_transfer_new(
+	struct http_caller *caller, const struct http_options *opt, const struct sl_http_request *req, uint64_t now)
 {
 	struct sl_http_handle *h = calloc(1, sizeof(*h));
 	if (!h)
@@ -63,7 +63,6 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 	return len;
 }
 
-
 /* Called with the resolved address, for the first connection and for every redirect's: a name that resolves to a denied
  * address (DNS rebinding included) gets no further than here. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
@@ -111,7 +110,7 @@ void sl_transfer_prepare(struct sl_http_handle *h, CURL *easy, uint64_t now)
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, h->error);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* followed by us, under the rules */
-	curl_easy_setopt(easy, CURLOPT_PROXY, "");          /* a proxy would hide the address from the rules */
+	curl_easy_setopt(easy, CURLOPT_PROXY, "");	    /* a proxy would hide the address from the rules */
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -152,7 +151,7 @@ static bool same_host(const char *a, const char *b)
 	for (size_t i = 0; same && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		char *ta = NULL, *tb = NULL;
 		same = !curl_url_get(ua, parts[i], &ta, CURLU_DEFAULT_PORT) &&
-			!curl_url_get(ub, parts[i], &tb, CURLU_DEFAULT_PORT) && strcasecmp(ta, tb) == 0;
+		       !curl_url_get(ub, parts[i], &tb, CURLU_DEFAULT_PORT) && strcasecmp(ta, tb) == 0;
 		curl_free(ta);
 		curl_free(tb);
 	}
@@ -184,7 +183,8 @@ static bool follow(struct sl_http_handle *h, long status)
 	}
 	if (!same_host(h->url, target))
 		drop_credentials(h);
-	/* RFC 9110 15.4: 303 asks for a GET; 301 and 302 after a POST are treated so by every client; 307 and 308 keep the method. */
+	/* RFC 9110 15.4: 303 asks for a GET; 301 and 302 after a POST are treated so by every client; 307 and 308 keep
+	 * the method. */
 	if (status == 303 ? strcmp(h->method, "HEAD") != 0 : status <= 302 && strcmp(h->method, "POST") == 0) {
 		free(h->method);
 		h->method = strdup("GET");

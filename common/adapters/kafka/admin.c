@@ -1,10 +1,10 @@
 /* Topic admin over a short-lived librdkafka handle. */
 #include "common/adapters/kafka/admin.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
-#include "common/base/text.h"
 
 struct admin {
 	rd_kafka_t *rk;
@@ -23,7 +23,7 @@ static void silent(const rd_kafka_t *rk, int level, const char *fac, const char 
 
 static bool set(rd_kafka_conf_t *conf, const char *name, const char *value, struct sl_diags *diags)
 {
-	char text[512];
+	char text[512] = "";
 	if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
 		return true;
 	sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "kafka.%s: %s", name, text);
@@ -32,8 +32,12 @@ static bool set(rd_kafka_conf_t *conf, const char *name, const char *value, stru
 
 static int admin_open(struct admin *admin, const struct sl_kafka_options *opt, int timeout_ms, struct sl_diags *diags)
 {
-	char text[512];
+	char text[512] = "";
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	*admin = (struct admin){
+		.brokers = opt->brokers ? opt->brokers : "",
+		.timeout_ms = timeout_ms > 0 ? timeout_ms : 10000,
+	};
 	rd_kafka_conf_set_log_cb(conf, silent);
 	bool ok = set(conf, "bootstrap.servers", opt->brokers ? opt->brokers : "", diags) &&
 		  set(conf, "client.id", opt->client_id ? opt->client_id : "sluice", diags);
@@ -50,8 +54,6 @@ static int admin_open(struct admin *admin, const struct sl_kafka_options *opt, i
 		return sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "kafka: %s", text);
 	}
 	admin->queue = rd_kafka_queue_new(admin->rk);
-	admin->brokers = opt->brokers ? opt->brokers : "";
-	admin->timeout_ms = timeout_ms > 0 ? timeout_ms : 10000;
 	return 0;
 }
 
@@ -92,7 +94,8 @@ static rd_kafka_AdminOptions_t *options_new(const struct admin *admin, rd_kafka_
 
 /* --- metadata --- */
 
-static int partitions_of(struct admin *admin, const char *const *names, int count, int32_t *ret_partitions, struct sl_diags *diags)
+static int partitions_of(
+	struct admin *admin, const char *const *names, int count, int32_t *ret_partitions, struct sl_diags *diags)
 {
 	const struct rd_kafka_metadata *md;
 	rd_kafka_resp_err_t err = rd_kafka_metadata(admin->rk, 1, NULL, &md, admin->timeout_ms);
@@ -123,9 +126,9 @@ int sl_kafka_topics_partitions(const struct sl_kafka_options *opt, const char *c
 
 static rd_kafka_NewTopic_t *new_topic(const struct sl_kafka_topic *topic, struct sl_diags *diags)
 {
-	char text[512];
-	rd_kafka_NewTopic_t *nt =
-		rd_kafka_NewTopic_new(topic->name, topic->partitions, topic->replication > 0 ? topic->replication : -1, text, sizeof(text));
+	char text[512] = "";
+	rd_kafka_NewTopic_t *nt = rd_kafka_NewTopic_new(
+		topic->name, topic->partitions, topic->replication > 0 ? topic->replication : -1, text, sizeof(text));
 	if (!nt) {
 		sl_diag_error(diags, SL_EINVAL, SL_NOWHERE, NULL, "topic %s: %s", topic->name, text);
 		return NULL;
@@ -139,27 +142,28 @@ static int created(rd_kafka_event_t *event, int *ret_existing, struct sl_diags *
 {
 	size_t count;
 	int err = 0;
-	const rd_kafka_topic_result_t **results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
+	const rd_kafka_topic_result_t **results =
+		rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
 	for (size_t i = 0; i < count; i++) {
 		rd_kafka_resp_err_t code = rd_kafka_topic_result_error(results[i]);
 		const char *text = rd_kafka_topic_result_error_string(results[i]);
 		if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
 			*ret_existing += 1;
 		else if (code)
-			err = sl_diag_error(diags, SL_EREFUSED, SL_NOWHERE, NULL, "topic %s: %s", rd_kafka_topic_result_name(results[i]),
-				text ? text : rd_kafka_err2str(code));
+			err = sl_diag_error(diags, SL_EREFUSED, SL_NOWHERE, NULL, "topic %s: %s",
+				rd_kafka_topic_result_name(results[i]), text ? text : rd_kafka_err2str(code));
 	}
 	return err;
 }
 
-int sl_kafka_topics_create(const struct sl_kafka_options *opt, const struct sl_kafka_topic *topics, int count, int timeout_ms,
-	int *ret_existing, struct sl_diags *diags)
+int sl_kafka_topics_create(const struct sl_kafka_options *opt, const struct sl_kafka_topic *topics, int count,
+	int timeout_ms, int *ret_existing, struct sl_diags *diags)
 {
 	struct admin admin;
 	int existing = 0, made = 0, err = admin_open(&admin, opt, timeout_ms, diags);
 	if (err)
 		return err;
-	rd_kafka_NewTopic_t **list = calloc((size_t)count + 1, sizeof(*list));
+	rd_kafka_NewTopic_t **list = calloc((size_t)count + 1, sizeof(void *));
 	sl_assert(list);
 	for (int i = 0; i < count && !err; i++) {
 		list[made] = new_topic(&topics[i], diags);
@@ -197,8 +201,8 @@ static const char *entry_value(const rd_kafka_ConfigResource_t *res, const char 
 
 static bool at_least(const char *name)
 {
-	return strcmp(name, "max.message.bytes") == 0 || strcmp(name, "retention.ms") == 0 || strcmp(name, "retention.bytes") == 0 ||
-	       strcmp(name, "min.insync.replicas") == 0;
+	return strcmp(name, "max.message.bytes") == 0 || strcmp(name, "retention.ms") == 0 ||
+	       strcmp(name, "retention.bytes") == 0 || strcmp(name, "min.insync.replicas") == 0;
 }
 
 static bool setting_holds(const char *name, const char *want, const char *have)
@@ -209,22 +213,25 @@ static bool setting_holds(const char *name, const char *want, const char *have)
 	return h == -1 || (w != -1 && h >= w);
 }
 
-static int check_settings(const struct sl_kafka_topic *topic, const rd_kafka_ConfigResource_t *res, struct sl_diags *diags)
+static int check_settings(
+	const struct sl_kafka_topic *topic, const rd_kafka_ConfigResource_t *res, struct sl_diags *diags)
 {
 	int err = 0;
 	for (int i = 0; topic->settings && topic->settings[i]; i += 2) {
 		const char *name = topic->settings[i], *want = topic->settings[i + 1], *have = entry_value(res, name);
 		if (have && setting_holds(name, want, have))
 			continue;
-		err = sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %s=%s and needs %s%s", topic->name, name,
-			have ? have : "(unknown)", at_least(name) ? "at least " : "", want);
-		sl_diag_hint(diags, "kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config %s=%s", topic->name, name, want);
+		err = sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %s=%s and needs %s%s",
+			topic->name, name, have ? have : "(unknown)", at_least(name) ? "at least " : "", want);
+		sl_diag_hint(diags, "kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config %s=%s",
+			topic->name, name, want);
 	}
 	return err;
 }
 
 /* One answer for all topics and the broker. */
-static int check_described(rd_kafka_event_t *event, const struct sl_kafka_topic *topics, int count, struct sl_diags *diags)
+static int check_described(
+	rd_kafka_event_t *event, const struct sl_kafka_topic *topics, int count, struct sl_diags *diags)
 {
 	size_t found;
 	int err = 0;
@@ -250,7 +257,7 @@ static int check_described(rd_kafka_event_t *event, const struct sl_kafka_topic 
 
 static int describe(struct admin *admin, const struct sl_kafka_topic *topics, int count, struct sl_diags *diags)
 {
-	rd_kafka_ConfigResource_t **list = calloc((size_t)count + 1, sizeof(*list));
+	rd_kafka_ConfigResource_t **list = calloc((size_t)count + 1, sizeof(void *));
 	sl_assert(list);
 	for (int i = 0; i < count; i++)
 		list[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topics[i].name);
@@ -287,7 +294,8 @@ static void describe_broker(struct admin *admin, struct sl_diags *diags)
 			rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &found);
 		const char *value = found == 1 ? entry_value(list[0], "auto.create.topics.enable") : NULL;
 		if (value && strcmp(value, "true") == 0) {
-			sl_diag_warn(diags, SL_NOWHERE, NULL, "the brokers create unknown topics by themselves (auto.create.topics.enable)");
+			sl_diag_warn(diags, SL_NOWHERE, NULL,
+				"the brokers create unknown topics by themselves (auto.create.topics.enable)");
 			sl_diag_hint(diags, "a mistyped topic name would go unnoticed; set it to false");
 		}
 	}
@@ -302,17 +310,19 @@ static int check_partitions(const struct sl_kafka_topic *topic, int32_t have, st
 		sl_diag_hint(diags, "create it with: sluice topics create");
 		return SL_ENOTFOUND;
 	}
-	if (have == topic->partitions || topic->partitions == 0 || (!topic->partitions_exact && have > topic->partitions))
+	if (have == topic->partitions || topic->partitions == 0 ||
+		(!topic->partitions_exact && have > topic->partitions))
 		return 0;
-	sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %d partitions and needs %s%d", topic->name, have,
-		topic->partitions_exact ? "" : "at least ", topic->partitions);
+	sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %d partitions and needs %s%d", topic->name,
+		have, topic->partitions_exact ? "" : "at least ", topic->partitions);
 	if (topic->partitions_exact)
-		sl_diag_hint(diags, "their number is fixed when the topic is created: it decides where every instance lives");
+		sl_diag_hint(diags,
+			"their number is fixed when the topic is created: it decides where every instance lives");
 	return SL_ECONFIG;
 }
 
-int sl_kafka_topics_check(const struct sl_kafka_options *opt, const struct sl_kafka_topic *topics, int count, int timeout_ms,
-	struct sl_diags *diags)
+int sl_kafka_topics_check(const struct sl_kafka_options *opt, const struct sl_kafka_topic *topics, int count,
+	int timeout_ms, struct sl_diags *diags)
 {
 	struct admin admin;
 	int err = admin_open(&admin, opt, timeout_ms, diags);

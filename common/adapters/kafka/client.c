@@ -1,8 +1,8 @@
 /* The broker object on librdkafka: settings, logging, what the cluster's errors mean, the port's function table. */
 #include "common/adapters/kafka/client.h"
+#include "common/base/log.h"
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
 #define TICK_MS 200
 #define METADATA_TIMEOUT_MS 500
@@ -92,7 +92,8 @@ static const char *setting_for(const char *setting, const char *side)
 	return setting;
 }
 
-void sl_kafka_client_default(const struct kafka *kafka, const char *side, rd_kafka_conf_t *conf, const char *name, const char *value)
+void sl_kafka_client_default(
+	const struct kafka *kafka, const char *side, rd_kafka_conf_t *conf, const char *name, const char *value)
 {
 	for (int i = 0; i < kafka->setting_count; i += 2) {
 		const char *set = setting_for(kafka->settings[i], side);
@@ -115,7 +116,8 @@ bool sl_kafka_client_force(rd_kafka_conf_t *conf, const char *name, const char *
 static void trouble(struct kafka *kafka, rd_kafka_resp_err_t err, const char *reason)
 {
 	sl_buf_clear(&kafka->trouble);
-	sl_buf_printf(&kafka->trouble, "cannot reach Kafka at %s: %s", kafka->brokers, reason ? reason : rd_kafka_err2str(err));
+	sl_buf_printf(&kafka->trouble, "cannot reach Kafka at %s: %s", kafka->brokers,
+		reason ? reason : rd_kafka_err2str(err));
 	if (!kafka->down)
 		sl_kafka_client_log(kafka, 4, "%s; trying again until it answers", kafka->trouble.data);
 	kafka->down = true;
@@ -144,8 +146,8 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 		}
 		return; /* a consumer's arrives as its message */
 	}
-	if (err == RD_KAFKA_RESP_ERR__TRANSPORT || err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || err == RD_KAFKA_RESP_ERR__RESOLVE ||
-		err == RD_KAFKA_RESP_ERR__TIMED_OUT) {
+	if (err == RD_KAFKA_RESP_ERR__TRANSPORT || err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
+		err == RD_KAFKA_RESP_ERR__RESOLVE || err == RD_KAFKA_RESP_ERR__TIMED_OUT) {
 		if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || err == RD_KAFKA_RESP_ERR__RESOLVE)
 			trouble(kafka, err, reason);
 		return; /* one connection of several: librdkafka connects again */
@@ -181,8 +183,10 @@ rd_kafka_conf_t *sl_kafka_client_conf(struct kafka *kafka, const char *side, str
 	sl_kafka_client_default(kafka, side, conf, "reconnect.backoff.max.ms", "2000");
 	sl_kafka_client_default(kafka, side, conf, "socket.keepalive.enable", "true");
 	sl_kafka_client_default(kafka, side, conf, "log.connection.close", "false");
-	if (!apply_settings(kafka, side, conf, diags) || !sl_kafka_client_force(conf, "bootstrap.servers", kafka->brokers, diags) ||
-		!sl_kafka_client_force(conf, "client.id", kafka->client_id, diags) || !sl_kafka_client_force(conf, "log.queue", "true", diags)) {
+	if (!apply_settings(kafka, side, conf, diags) ||
+		!sl_kafka_client_force(conf, "bootstrap.servers", kafka->brokers, diags) ||
+		!sl_kafka_client_force(conf, "client.id", kafka->client_id, diags) ||
+		!sl_kafka_client_force(conf, "log.queue", "true", diags)) {
 		rd_kafka_conf_destroy(conf);
 		return NULL;
 	}
@@ -233,11 +237,12 @@ static int client_partitions(struct sl_broker *base, const char *name, int32_t *
 	return code;
 }
 
-static int client_watermarks(struct sl_broker *base, const char *topic, int32_t partition, int64_t *ret_low, int64_t *ret_high)
+static int client_watermarks(
+	struct sl_broker *base, const char *topic, int32_t partition, int64_t *ret_low, int64_t *ret_high)
 {
 	struct kafka *kafka = (struct kafka *)base;
-	rd_kafka_resp_err_t err =
-		rd_kafka_query_watermark_offsets(kafka->producer, topic, partition, ret_low, ret_high, WATERMARK_TIMEOUT_MS);
+	rd_kafka_resp_err_t err = rd_kafka_query_watermark_offsets(
+		kafka->producer, topic, partition, ret_low, ret_high, WATERMARK_TIMEOUT_MS);
 	if (!err)
 		sl_kafka_client_up(kafka);
 	return sl_kafka_client_err(err);
@@ -260,7 +265,8 @@ void sl_kafka_queued(struct sl_broker *broker, int *ret_count, size_t *ret_bytes
 void sl_kafka_test_fatal(struct sl_broker *broker)
 {
 	struct kafka *kafka = (struct kafka *)broker;
-	rd_kafka_test_fatal_error(kafka->producer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "asked for by a test");
+	rd_kafka_test_fatal_error(
+		kafka->producer, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "asked for by a test");
 }
 
 /* --- life --- */

@@ -2,10 +2,10 @@
 #ifndef SL_ADAPTERS_KAFKA_CLIENT_H
 #define SL_ADAPTERS_KAFKA_CLIENT_H
 
-#include <librdkafka/rdkafka.h>
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/uv/glue.h"
 #include "common/base/map.h"
+#include <librdkafka/rdkafka.h>
 
 struct kafka;
 
@@ -21,13 +21,13 @@ struct pending {
 	size_t bytes;
 	sl_delivered_fn delivered;
 	void *arg;
-	int err;                        /* refused before it was sent */
+	int err; /* refused before it was sent */
 };
 
 struct ktopic {
 	char *name;
-	rd_kafka_topic_t *rkt;          /* of the present producer; NULL: not yet */
-	int32_t partitions;             /* 0: not known yet */
+	rd_kafka_topic_t *rkt; /* of the present producer; NULL: not yet */
+	int32_t partitions;    /* 0: not known yet */
 };
 
 struct kafka {
@@ -43,21 +43,21 @@ struct kafka {
 	void (*log)(void *arg, int level, const char *text);
 	void *log_arg;
 	/* state */
-	uv_timer_t tick;                /* a second net under the wake-ups */
+	uv_timer_t tick; /* a second net under the wake-ups */
 	struct sl_later *later;
-	struct sl_wake *wake;           /* producer's events */
+	struct sl_wake *wake; /* producer's events */
 	rd_kafka_t *producer;
 	rd_kafka_queue_t *events;
-	struct sl_map topics;           /* name -> ktopic */
+	struct sl_map topics; /* name -> ktopic */
 	/* pending: first ... unsent ... last; before `unsent` all are in librdkafka's hands */
 	struct pending *first, *last, *unsent;
 	int pending_count;
 	size_t pending_bytes;
-	struct pending *refused;        /* to be told in the next turn (through next) */
-	bool broken;                    /* fatal error: a new producer is due */
-	uint64_t broken_at;             /* loop time of the last exchange */
+	struct pending *refused; /* to be told in the next turn (through next) */
+	bool broken;		 /* fatal error: a new producer is due */
+	uint64_t broken_at;	 /* loop time of the last exchange */
 	bool down, closing, serving;
-	uint64_t probed_at;             /* loop time of the last question while down */
+	uint64_t probed_at; /* loop time of the last question while down */
 	struct sl_buf trouble;
 	struct sl_consumer *consumers;
 };
@@ -66,7 +66,8 @@ struct kafka {
 /* A configuration with everything that both sides share; side: "producer" or "consumer". NULL with a diagnostic. */
 rd_kafka_conf_t *sl_kafka_client_conf(struct kafka *kafka, const char *side, struct sl_diags *diags);
 /* Sets one of ours unless the user's settings name it. */
-void sl_kafka_client_default(const struct kafka *kafka, const char *side, rd_kafka_conf_t *conf, const char *name, const char *value);
+void sl_kafka_client_default(
+	const struct kafka *kafka, const char *side, rd_kafka_conf_t *conf, const char *name, const char *value);
 /* Sets what must hold, whatever the user says. False with a diagnostic. */
 bool sl_kafka_client_force(rd_kafka_conf_t *conf, const char *name, const char *value, struct sl_diags *diags);
 void sl_kafka_client_log(const struct kafka *kafka, int level, const char *fmt, ...) SL_PRINTF(3, 4);
@@ -80,7 +81,8 @@ int sl_kafka_client_err(rd_kafka_resp_err_t err);
 
 /* --- producer.c --- */
 bool sl_kafka_producer_start(struct kafka *kafka, struct sl_diags *diags);
-int sl_kafka_producer_produce(struct sl_broker *broker, const struct sl_record *rec, sl_delivered_fn delivered, void *arg);
+int sl_kafka_producer_produce(
+	struct sl_broker *broker, const struct sl_record *rec, sl_delivered_fn delivered, void *arg);
 void sl_kafka_producer_kick(struct sl_broker *broker);
 void sl_kafka_producer_serve(void *kafka);
 void sl_kafka_producer_stop(struct kafka *kafka, int timeout_ms);
@@ -98,8 +100,9 @@ void sl_kafka_consumer_release(struct sl_consumer *con, void *handle);
 void sl_kafka_consumer_pause(struct sl_consumer *con, const char *topic, int32_t partition, bool paused);
 
 /* --- offsets.c --- */
-int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset, const char *metadata,
-	void (*done)(void *arg, int err), void *arg);
-int sl_kafka_consumer_committed(struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata);
+int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset,
+	const char *metadata, void (*done)(void *arg, int err), void *arg);
+int sl_kafka_consumer_committed(
+	struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata);
 
 #endif

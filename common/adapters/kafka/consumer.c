@@ -1,10 +1,10 @@
 /* Joining and leaving: the group's rebalances, the main queue, errors that stop a service. */
 #include "common/adapters/kafka/consumer.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/log.h"
 
 #define CLOSE_MS 1500
 
@@ -84,10 +84,12 @@ static void out_of_range(struct sl_consumer *con, const rd_kafka_message_t *msg)
 {
 	struct sl_buf text;
 	sl_buf_init(&text);
-	sl_buf_printf(&text, "%s/%d: the offset to go on from is not in the log (%s). Choose: restore the topic to where it holds that "
-			     "offset, or accept the gap and set the offset of %s%s by hand to one that it holds",
-		msg->rkt ? rd_kafka_topic_name(msg->rkt) : "?", msg->partition, rd_kafka_message_errstr(msg), con->group ? "group " : "this reader",
-		con->group ? con->group : "");
+	sl_buf_printf(&text,
+		"%s/%d: the offset to go on from is not in the log (%s). Choose: restore the topic to where it holds "
+		"that "
+		"offset, or accept the gap and set the offset of %s%s by hand to one that it holds",
+		msg->rkt ? rd_kafka_topic_name(msg->rkt) : "?", msg->partition, rd_kafka_message_errstr(msg),
+		con->group ? "group " : "this reader", con->group ? con->group : "");
 	fatal(con, SL_ECONFIG, text.data);
 	sl_buf_release(&text);
 }
@@ -106,12 +108,14 @@ void sl_kafka_consumer_error(struct sl_consumer *con, const rd_kafka_message_t *
 		return;
 	case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
 	case RD_KAFKA_RESP_ERR__FENCED:
-		fatal(con, SL_EFENCED, "another process has joined the group under the same instance id; give each process its own");
+		fatal(con, SL_EFENCED,
+			"another process has joined the group under the same instance id; give each process its own");
 		return;
 	case RD_KAFKA_RESP_ERR__FATAL:
 		if (rd_kafka_fatal_error(con->rk, text, sizeof(text)) == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
 			fatal(con, SL_EFENCED,
-				"another process has joined the group under the same instance id; give each process its own");
+				"another process has joined the group under the same instance id; give each process "
+				"its own");
 		else
 			fatal(con, SL_ECONFIG, text);
 		return;

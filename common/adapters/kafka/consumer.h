@@ -8,18 +8,18 @@
 
 #include "common/adapters/kafka/client.h"
 
-struct source {                         /* a partition that is ours */
+struct source { /* a partition that is ours */
 	char *topic;
 	int32_t partition;
 	rd_kafka_queue_t *queue;
 	bool started, paused;
-	bool ready;                     /* may have records */
-	bool starting;                  /* seek not done yet: start_at */
+	bool ready;    /* may have records */
+	bool starting; /* seek not done yet: start_at */
 	int64_t start_at;
-	int64_t time_ms;                /* last stamp at intake */
+	int64_t time_ms; /* last stamp at intake */
 };
 
-struct handle {                         /* a record in the service's hands */
+struct handle { /* a record in the service's hands */
 	struct handle *prev, *next;
 	rd_kafka_message_t *msg;
 	int header_cap;
@@ -27,12 +27,12 @@ struct handle {                         /* a record in the service's hands */
 };
 
 enum news_kind { NEWS_ASSIGNED, NEWS_REVOKED, NEWS_FATAL };
-struct news {                           /* to be told when librdkafka has returned */
+struct news { /* to be told when librdkafka has returned */
 	struct news *next;
 	enum news_kind kind;
 	int32_t partition;
 	int err;
-	char *text;                     /* topic, or the message */
+	char *text; /* topic, or the message */
 };
 
 struct offset_commit {
@@ -44,7 +44,7 @@ struct offset_commit {
 };
 
 struct sl_consumer {
-	struct sl_consumer *next;       /* of the broker */
+	struct sl_consumer *next; /* of the broker */
 	struct kafka *kafka;
 	rd_kafka_t *rk;
 	rd_kafka_queue_t *main;
@@ -54,13 +54,13 @@ struct sl_consumer {
 	char **topics;
 	int topic_count;
 	struct source **sources;
-	int source_count, turn, run;    /* poll: whose turn, how many records in a row */
-	bool assigning;                 /* no group: partitions are not known yet */
+	int source_count, turn, run; /* poll: whose turn, how many records in a row */
+	bool assigning;		     /* no group: partitions are not known yet */
 	bool closed, serving, failed;
 	struct news *news, **news_last;
 	struct handle *used, *spare;
-	struct offset_commit *commits;  /* on the way */
-	struct offset_commit *finished, **finished_last;        /* answered, to be told */
+	struct offset_commit *commits;			 /* on the way */
+	struct offset_commit *finished, **finished_last; /* answered, to be told */
 };
 
 struct source *sl_kafka_consumer_source(struct sl_consumer *con, const char *topic, int32_t partition);

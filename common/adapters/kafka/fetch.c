@@ -1,13 +1,13 @@
 /* Reading: where a partition starts, the next record, pausing. */
+#include "common/adapters/kafka/consumer.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/adapters/kafka/consumer.h"
-#include "common/base/log.h"
 
 #define SEEK_MS 100
-#define RUN_MAX 512             /* records of one partition before the next one's turn */
+#define RUN_MAX 512 /* records of one partition before the next one's turn */
 
 /* --- starting --- */
 
@@ -40,8 +40,8 @@ static int no_offset(struct sl_consumer *con, const struct source *src)
 {
 	char text[600];
 	snprintf(text, sizeof(text),
-		"group %s has no offset for %s/%d. Choose: set it by hand to the beginning or to the end of the log", con->group,
-		src->topic, src->partition);
+		"group %s has no offset for %s/%d. Choose: set it by hand to the beginning or to the end of the log",
+		con->group, src->topic, src->partition);
 	sl_kafka_consumer_news(con, NEWS_FATAL, src->partition, SL_ECONFIG, text);
 	return 0;
 }
@@ -155,7 +155,8 @@ static int64_t time_of(struct source *src, const struct sl_consumer *con, const 
 {
 	rd_kafka_timestamp_type_t type;
 	int64_t time_ms = rd_kafka_message_timestamp(msg, &type);
-	if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || (con->kafka->stamp_at_intake && type != RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)) {
+	if (type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ||
+		(con->kafka->stamp_at_intake && type != RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)) {
 		uv_timeval64_t now;
 		uv_gettimeofday(&now);
 		time_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
@@ -166,7 +167,8 @@ static int64_t time_of(struct source *src, const struct sl_consumer *con, const 
 	return time_ms;
 }
 
-static void fill(struct sl_consumer *con, struct source *src, rd_kafka_message_t *msg, struct sl_record *ret, void **ret_handle)
+static void fill(
+	struct sl_consumer *con, struct source *src, rd_kafka_message_t *msg, struct sl_record *ret, void **ret_handle)
 {
 	struct handle *handle = handle_take(con, msg);
 	memset(ret, 0, sizeof(*ret));

@@ -1,9 +1,9 @@
 /* The cluster inside the process. */
 #include "common/adapters/kafka/mock.h"
+#include "common/base/log.h"
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <stdlib.h>
-#include "common/base/log.h"
 
 struct sl_kafka_mock {
 	rd_kafka_t *rk;

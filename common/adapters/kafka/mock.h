@@ -3,8 +3,8 @@
 #ifndef SL_ADAPTERS_KAFKA_MOCK_H
 #define SL_ADAPTERS_KAFKA_MOCK_H
 
-#include <stdint.h>
 #include "common/base/err.h"
+#include <stdint.h>
 
 struct sl_kafka_mock;
 /* NULL: librdkafka could not open its sockets. */

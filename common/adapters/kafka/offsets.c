@@ -1,8 +1,8 @@
 /* Group offsets with metadata: commit and look-up. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/kafka/consumer.h"
 #include "common/base/log.h"
+#include <stdlib.h>
+#include <string.h>
 
 #define COMMITTED_TIMEOUT_MS 5000
 
@@ -32,8 +32,8 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_pa
 	commit->con->finished_last = &commit->next;
 }
 
-int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset, const char *metadata,
-	void (*done)(void *arg, int err), void *arg)
+int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset,
+	const char *metadata, void (*done)(void *arg, int err), void *arg)
 {
 	if (!con->group || offset < 0)
 		return SL_EINVAL;
@@ -61,7 +61,8 @@ int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t
 	return 0;
 }
 
-int sl_kafka_consumer_committed(struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata)
+int sl_kafka_consumer_committed(
+	struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata)
 {
 	if (!con->group)
 		return SL_EINVAL;

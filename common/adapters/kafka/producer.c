@@ -3,14 +3,14 @@
  *
  * Records wait in one list until they are confirmed: [handed to librdkafka ... | unsent ...]. librdkafka does not copy
  * values; it reads them from the list's blocks. */
+#include "common/adapters/kafka/client.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/adapters/kafka/client.h"
-#include "common/base/log.h"
 
-#define REMAKE_PAUSE_MS 500             /* between two new producers */
-#define LIBRARY_QUEUE_MAX "1000000"     /* our own bounds come first */
+#define REMAKE_PAUSE_MS 500	    /* between two new producers */
+#define LIBRARY_QUEUE_MAX "1000000" /* our own bounds come first */
 
 static void unlink_pending(struct kafka *kafka, struct pending *p)
 {
@@ -57,14 +57,15 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *msg, void *opa
 	}
 	int err = verdict(msg->err);
 	if (err && !kafka->broken) {
-		sl_kafka_client_log(kafka, 4, "a record for %s is refused: %s", rd_kafka_topic_name(msg->rkt), rd_kafka_err2str(msg->err));
+		sl_kafka_client_log(kafka, 4, "a record for %s is refused: %s", rd_kafka_topic_name(msg->rkt),
+			rd_kafka_err2str(msg->err));
 		settle(kafka, p, err);
 		return;
 	}
 	/* Anything else is no answer: it stays in the list, and a new producer sends the list again. */
 	if (!kafka->closing && !kafka->broken) {
-		sl_kafka_client_log(kafka, 4, "a record for %s was not taken: %s; sending again", rd_kafka_topic_name(msg->rkt),
-			rd_kafka_err2str(msg->err));
+		sl_kafka_client_log(kafka, 4, "a record for %s was not taken: %s; sending again",
+			rd_kafka_topic_name(msg->rkt), rd_kafka_err2str(msg->err));
 		kafka->broken = true;
 	}
 }
@@ -82,8 +83,10 @@ bool sl_kafka_producer_start(struct kafka *kafka, struct sl_diags *diags)
 	sl_kafka_client_default(kafka, "producer", conf, "compression.type", kafka->compression);
 	sl_kafka_client_default(kafka, "producer", conf, "queue.buffering.max.messages", LIBRARY_QUEUE_MAX);
 	/* Records without key go anywhere; with key as every Java client puts them. */
-	if (!sl_kafka_client_force(conf, "partitioner", "murmur2_random", diags) || !sl_kafka_client_force(conf, "acks", "all", diags) ||
-		!sl_kafka_client_force(conf, "enable.idempotence", "true", diags) || !sl_kafka_client_force(conf, "message.timeout.ms", "0", diags)) {
+	if (!sl_kafka_client_force(conf, "partitioner", "murmur2_random", diags) ||
+		!sl_kafka_client_force(conf, "acks", "all", diags) ||
+		!sl_kafka_client_force(conf, "enable.idempotence", "true", diags) ||
+		!sl_kafka_client_force(conf, "message.timeout.ms", "0", diags)) {
 		rd_kafka_conf_destroy(conf);
 		return false;
 	}
@@ -104,7 +107,8 @@ bool sl_kafka_producer_start(struct kafka *kafka, struct sl_diags *diags)
 
 static void drop_producer(struct kafka *kafka)
 {
-	sl_map_each(&kafka->topics, e) {
+	sl_map_each(&kafka->topics, e)
+	{
 		struct ktopic *topic = e->value;
 		if (topic->rkt)
 			rd_kafka_topic_destroy(topic->rkt);
@@ -160,7 +164,8 @@ static rd_kafka_resp_err_t hand_over(struct kafka *kafka, struct pending *p)
 	if (p->header_count) {
 		headers = rd_kafka_headers_new((size_t)p->header_count);
 		for (int i = 0; i < p->header_count; i++)
-			rd_kafka_header_add(headers, p->headers[i].name, -1, p->headers[i].value.ptr, (ssize_t)p->headers[i].value.len);
+			rd_kafka_header_add(headers, p->headers[i].name, -1, p->headers[i].value.ptr,
+				(ssize_t)p->headers[i].value.len);
 	}
 	rd_kafka_vu_t vus[6] = {
 		{.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic->rkt},
@@ -313,6 +318,8 @@ void sl_kafka_producer_stop(struct kafka *kafka, int timeout_ms)
 	while (rd_kafka_poll(kafka->producer, 0) > 0)
 		;
 	drop_producer(kafka);
-	while (kafka->first)
-		settle(kafka, kafka->first, SL_ELOST);
+	for (struct pending *p = kafka->first, *next; p; p = next) {
+		next = p->next;
+		settle(kafka, p, SL_ELOST);
+	}
 }

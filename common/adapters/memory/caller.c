@@ -1,8 +1,8 @@
 /* HTTP calls that a mock answers, after a delay in virtual time. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/memory/world.h"
 #include "common/base/log.h"
+#include <stdlib.h>
+#include <string.h>
 
 struct sl_http_handle {
 	struct due due;
@@ -32,7 +32,8 @@ static void answered(struct sl_memory *world, struct due *due, bool dropped)
 	handle_free(handle);
 }
 
-static void answer_copy(struct sl_http_handle *handle, const struct sl_http_request *req, const struct sl_http_answer *src)
+static void answer_copy(
+	struct sl_http_handle *handle, const struct sl_http_request *req, const struct sl_http_answer *src)
 {
 	struct sl_http_answer *dst = &handle->answer;
 	dst->err = src->err;
@@ -41,7 +42,8 @@ static void answer_copy(struct sl_http_handle *handle, const struct sl_http_requ
 	dst->content_type = sl_arena_str(&handle->arena, src->content_type);
 	if (req->answer_bytes_max && src->body.len > req->answer_bytes_max) {
 		dst->err = SL_ETOOBIG;
-		dst->text = sl_arena_printf(&handle->arena, "the answer has more than %zu bytes", req->answer_bytes_max);
+		dst->text =
+			sl_arena_printf(&handle->arena, "the answer has more than %zu bytes", req->answer_bytes_max);
 		return;
 	}
 	dst->body.len = src->body.len;
@@ -49,7 +51,8 @@ static void answer_copy(struct sl_http_handle *handle, const struct sl_http_requ
 		dst->body.ptr = sl_arena_strn(&handle->arena, src->body.ptr, src->body.len);
 }
 
-static struct sl_http_handle *call(struct sl_caller *caller, const struct sl_http_request *req, sl_http_done_fn done, void *arg)
+static struct sl_http_handle *call(
+	struct sl_caller *caller, const struct sl_http_request *req, sl_http_done_fn done, void *arg)
 {
 	struct process *proc = process_of(caller);
 	struct sl_memory *world = proc->world;

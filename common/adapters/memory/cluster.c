@@ -1,16 +1,16 @@
 /* Topics, partitions and produced records; the broker port's function table. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/memory/world.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include <stdlib.h>
+#include <string.h>
 
-#define BYTES_MAX_DEFAULT (1024 * 1024)
+#define BYTES_MAX_DEFAULT ((size_t)1 << 20)
 
 struct send {
 	struct task task;
-	struct partition *part;         /* NULL: refused */
-	struct stored *rec;             /* NULL: appended already */
+	struct partition *part; /* NULL: refused */
+	struct stored *rec;	/* NULL: appended already */
 	sl_delivered_fn delivered;
 	void *arg;
 	int err;
@@ -70,14 +70,20 @@ int64_t sl_memory_high(struct sl_memory *world, const char *topic, int32_t parti
 	return part ? part->high : -1;
 }
 
-bool sl_memory_record(struct sl_memory *world, const char *topic, int32_t partition, int64_t offset, struct sl_record *ret)
+bool sl_memory_record(
+	struct sl_memory *world, const char *topic, int32_t partition, int64_t offset, struct sl_record *ret)
 {
 	const struct partition *part = sl_mem_partition_find(world, topic, partition);
 	if (!part || offset < part->low || offset >= part->high)
 		return false;
 	const struct stored *rec = part->records[offset];
-	*ret = (struct sl_record){.topic = part->topic->name, .partition = part->number, .offset = rec->offset,
-		.time_ms = rec->time_ms, .key = rec->key, .value = rec->value, .headers = rec->headers,
+	*ret = (struct sl_record){.topic = part->topic->name,
+		.partition = part->number,
+		.offset = rec->offset,
+		.time_ms = rec->time_ms,
+		.key = rec->key,
+		.value = rec->value,
+		.headers = rec->headers,
 		.header_count = rec->header_count};
 	return true;
 }
@@ -257,7 +263,8 @@ static int partitions(struct sl_broker *broker, const char *name, int32_t *ret_c
 	return 0;
 }
 
-static int watermarks(struct sl_broker *broker, const char *topic, int32_t partition, int64_t *ret_low, int64_t *ret_high)
+static int watermarks(
+	struct sl_broker *broker, const char *topic, int32_t partition, int64_t *ret_low, int64_t *ret_high)
 {
 	const struct partition *part = sl_mem_partition_find(process_of(broker)->world, topic, partition);
 	if (!part)

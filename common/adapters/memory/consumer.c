@@ -1,9 +1,9 @@
 /* Consumers: what is assigned, from where it is read, and what has arrived. */
+#include "common/adapters/memory/world.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/adapters/memory/world.h"
-#include "common/base/log.h"
 
 static struct process *process_of(struct sl_broker *broker)
 {
@@ -45,7 +45,7 @@ struct call {
 	struct partition *part;
 	bool assigned;
 	int err;
-	char *text;                     /* of fatal */
+	char *text; /* of fatal */
 };
 
 static void call_run(struct sl_memory *world, struct task *task, bool dropped)
@@ -197,7 +197,9 @@ static char *out_of_range(const struct conpart *cp, int64_t offset)
 		sl_buf_printf(&text, "group %s has no offset here", cp->con->group ? cp->con->group->name : "(none)");
 	else
 		sl_buf_printf(&text, "offset %lld is not there", (long long)offset);
-	sl_buf_printf(&text, "; the log holds %lld to %lld. Choose: restore the topic, or set the offset by hand to one that it holds",
+	sl_buf_printf(&text,
+		"; the log holds %lld to %lld. Choose: restore the topic, or set the offset by hand to one that it "
+		"holds",
 		(long long)cp->part->low, (long long)cp->part->high);
 	return sl_buf_steal(&text);
 }
@@ -238,7 +240,8 @@ bool sl_mem_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void *
 		if (!cp || !cp->started || cp->paused || cp->position >= cp->visible)
 			continue;
 		con->turn = gid; /* as brokers do: a partition's batch, then the next partition's */
-		sl_assert(sl_memory_record(con->proc->world, cp->part->topic->name, cp->part->number, cp->position, ret));
+		sl_assert(
+			sl_memory_record(con->proc->world, cp->part->topic->name, cp->part->number, cp->position, ret));
 		cp->position++;
 		*ret_handle = NULL;
 		return true;

@@ -1,8 +1,8 @@
 /* Consumer groups: membership by process name (group.instance.id), cooperative and sticky assignment, offsets. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/memory/world.h"
 #include "common/base/log.h"
+#include <stdlib.h>
+#include <string.h>
 
 struct group *sl_mem_group_get(struct sl_memory *world, const char *name)
 {
@@ -31,7 +31,8 @@ struct claim *sl_mem_group_claim(struct group *group, int gid)
 
 static struct partition *part_of(struct sl_memory *world, int gid)
 {
-	sl_map_each(&world->topics, e) {
+	sl_map_each(&world->topics, e)
+	{
 		struct topic *topic = e->value;
 		for (int32_t i = 0; i < topic->count; i++)
 			if (topic->parts[i]->gid == gid)
@@ -63,7 +64,8 @@ static void choose(struct sl_memory *world, struct group *group)
 		m->count = 0;
 		members++;
 	}
-	sl_map_each(&world->topics, e) {
+	sl_map_each(&world->topics, e)
+	{
 		struct topic *topic = e->value;
 		bool wanted = false;
 		for (struct member *m = group->members; m && !wanted; m = m->next)
@@ -76,7 +78,8 @@ static void choose(struct sl_memory *world, struct group *group)
 	if (members == 0)
 		return;
 	int share = parts / members, extra = parts % members;
-	sl_map_each(&world->topics, e) {
+	sl_map_each(&world->topics, e)
+	{
 		struct topic *topic = e->value;
 		for (int32_t i = 0; i < topic->count; i++) {
 			struct claim *claim = sl_mem_group_claim(group, topic->parts[i]->gid);
@@ -89,7 +92,8 @@ static void choose(struct sl_memory *world, struct group *group)
 			claim->target = m;
 		}
 	}
-	sl_map_each(&world->topics, e) {
+	sl_map_each(&world->topics, e)
+	{
 		struct topic *topic = e->value;
 		for (int32_t i = 0; i < topic->count; i++) {
 			struct claim *claim = sl_mem_group_claim(group, topic->parts[i]->gid);
@@ -117,7 +121,8 @@ static void rebalance_run(struct sl_memory *world, struct task *task, bool dropp
 	if (dropped)
 		return;
 	choose(world, group);
-	sl_map_each(&world->topics, e) {
+	sl_map_each(&world->topics, e)
+	{
 		struct topic *topic = e->value;
 		for (int32_t i = 0; i < topic->count; i++) {
 			struct partition *part = topic->parts[i];
@@ -166,7 +171,8 @@ static bool take_over(struct sl_consumer *con)
 			continue;
 		struct sl_consumer *old = m->con;
 		old->member = NULL;
-		sl_mem_consumer_fatal(old, SL_EFENCED, sl_mem_str("another process has joined the group under the same instance id"));
+		sl_mem_consumer_fatal(
+			old, SL_EFENCED, sl_mem_str("another process has joined the group under the same instance id"));
 		m->con = con;
 		con->member = m;
 		for (int gid = 0; gid < con->group->claim_count; gid++) {
@@ -311,8 +317,8 @@ static void commit_run(struct sl_memory *world, struct task *task, bool dropped)
 	sl_mem_task_add(world, &con->answers, task);
 }
 
-int sl_mem_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset, const char *metadata,
-	void (*done)(void *arg, int err), void *arg)
+int sl_mem_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset,
+	const char *metadata, void (*done)(void *arg, int err), void *arg)
 {
 	struct partition *part = sl_mem_partition_find(con->proc->world, topic, partition);
 	if (!part || !con->group || offset < 0)
@@ -333,7 +339,8 @@ int sl_mem_consumer_commit(struct sl_consumer *con, const char *topic, int32_t p
 	return 0;
 }
 
-int sl_mem_consumer_committed(struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata)
+int sl_mem_consumer_committed(
+	struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata)
 {
 	struct partition *part = sl_mem_partition_find(con->proc->world, topic, partition);
 	if (!part || !con->group)

@@ -1,24 +1,24 @@
 /* Hashes, sorted sets and streams by name; the operations of a commit on them. */
 #include "common/adapters/memory/keys.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
-#include "common/base/text.h"
 
 enum type { HASH, ZSET, STREAM };
 
 struct blob {
 	size_t len;
-	double score;                   /* ZSET */
-	char *field, id[48];            /* STREAM */
+	double score;	     /* ZSET */
+	char *field, id[48]; /* STREAM */
 	char data[];
 };
 
 struct entry {
 	enum type type;
-	struct sl_map items;            /* HASH: field -> blob, ZSET: member -> blob */
-	struct blob **stream;           /* STREAM, oldest first */
+	struct sl_map items;  /* HASH: field -> blob, ZSET: member -> blob */
+	struct blob **stream; /* STREAM, oldest first */
 	int stream_count, stream_cap;
 	uint64_t stream_seq;
 };
@@ -108,14 +108,16 @@ int64_t sl_mem_keys_epoch(struct sl_memory *world, int32_t partition, const char
 	return number_of(find(world, partition, header), "epoch", -1);
 }
 
-void sl_mem_keys_hash(struct sl_memory *world, int32_t partition, const char *key, struct sl_arena *arena, struct sl_hash *ret)
+void sl_mem_keys_hash(
+	struct sl_memory *world, int32_t partition, const char *key, struct sl_arena *arena, struct sl_hash *ret)
 {
 	*ret = (struct sl_hash){0};
 	struct entry *entry = find(world, partition, key);
 	if (!entry || entry->type != HASH)
 		return;
 	ret->fields = SL_NEWN(arena, struct sl_kv, entry->items.count + 1);
-	sl_map_each(&entry->items, e) {
+	sl_map_each(&entry->items, e)
+	{
 		const struct blob *blob = e->value;
 		struct sl_kv *kv = &ret->fields[ret->count++];
 		kv->name = sl_arena_strn(arena, e->key, e->len);
@@ -132,8 +134,8 @@ static int by_score(const void *a, const void *b)
 	return strcmp(x->member, y->member);
 }
 
-int sl_mem_keys_range(struct sl_memory *world, int32_t partition, const char *key, double min, double max_score, int max,
-	struct sl_arena *arena, struct sl_scored **ret)
+int sl_mem_keys_range(struct sl_memory *world, int32_t partition, const char *key, double min, double max_score,
+	int max, struct sl_arena *arena, struct sl_scored **ret)
 {
 	struct entry *entry = find(world, partition, key);
 	*ret = NULL;
@@ -141,7 +143,8 @@ int sl_mem_keys_range(struct sl_memory *world, int32_t partition, const char *ke
 		return 0;
 	struct sl_scored *items = SL_NEWN(arena, struct sl_scored, entry->items.count + 1);
 	int count = 0;
-	sl_map_each(&entry->items, e) {
+	sl_map_each(&entry->items, e)
+	{
 		const struct blob *blob = e->value;
 		if (blob->score < min || blob->score > max_score)
 			continue;
@@ -193,7 +196,8 @@ static void add_number(struct entry *entry, const char *field, int64_t number)
 		set_field(entry, field, (struct sl_bytes){text, (size_t)len});
 }
 
-void sl_mem_keys_take(struct sl_memory *world, int32_t partition, const char *header, struct sl_arena *arena, struct sl_hash *ret)
+void sl_mem_keys_take(
+	struct sl_memory *world, int32_t partition, const char *header, struct sl_arena *arena, struct sl_hash *ret)
 {
 	struct entry *entry = make(world, partition, header, HASH);
 	add_number(entry, "epoch", 1);
@@ -210,7 +214,8 @@ static void stream_add(struct sl_memory *world, struct entry *entry, const struc
 	}
 	struct blob *blob = blob_new(op->value);
 	blob->field = sl_mem_str(op->field);
-	snprintf(blob->id, sizeof(blob->id), "%lld-%llu", (long long)world->now_ms, (unsigned long long)++entry->stream_seq);
+	snprintf(blob->id, sizeof(blob->id), "%lld-%llu", (long long)world->now_ms,
+		(unsigned long long)++entry->stream_seq);
 	entry->stream[entry->stream_count++] = blob;
 	int over = op->number > 0 && entry->stream_count > op->number ? entry->stream_count - (int)op->number : 0;
 	for (int i = 0; i < over; i++)
@@ -226,8 +231,10 @@ static enum type type_of(enum sl_op_kind kind)
 
 static void apply(struct sl_memory *world, int32_t partition, const struct sl_op *op)
 {
-	bool makes = op->kind == SL_OP_HSET || op->kind == SL_OP_HINCR || op->kind == SL_OP_ZADD || op->kind == SL_OP_XADD;
-	struct entry *entry = makes ? make(world, partition, op->key, type_of(op->kind)) : find(world, partition, op->key);
+	bool makes =
+		op->kind == SL_OP_HSET || op->kind == SL_OP_HINCR || op->kind == SL_OP_ZADD || op->kind == SL_OP_XADD;
+	struct entry *entry =
+		makes ? make(world, partition, op->key, type_of(op->kind)) : find(world, partition, op->key);
 	if (!entry)
 		return;
 	switch (op->kind) {
@@ -258,15 +265,16 @@ static void apply(struct sl_memory *world, int32_t partition, const struct sl_op
 	drop_if_empty(world, partition, op->key, entry);
 }
 
-int sl_mem_keys_apply(struct sl_memory *world, int32_t partition, const struct sl_op *ops, int count, struct sl_arena *arena,
-	const char **ret_text)
+int sl_mem_keys_apply(struct sl_memory *world, int32_t partition, const struct sl_op *ops, int count,
+	struct sl_arena *arena, const char **ret_text)
 {
 	for (int i = 0; i < count; i++) {
 		const struct entry *entry = find(world, partition, ops[i].key);
 		if (!entry || ops[i].kind == SL_OP_DEL)
 			continue;
 		if (entry->type != type_of(ops[i].kind)) {
-			*ret_text = sl_arena_printf(arena, "key %s holds another type; somebody else writes here", ops[i].key);
+			*ret_text = sl_arena_printf(
+				arena, "key %s holds another type; somebody else writes here", ops[i].key);
 			return SL_ESTORE;
 		}
 		if (ops[i].kind == SL_OP_HINCR && number_of(entry, ops[i].field, INT64_MIN) == INT64_MIN &&
@@ -297,7 +305,8 @@ struct sl_hash *sl_memory_peek(struct sl_memory *world, int32_t partition, const
 	if (!entry)
 		return hash;
 	hash->fields = sl_mem_new((entry->items.count + (size_t)entry->stream_count + 1) * sizeof(struct sl_kv));
-	sl_map_each(&entry->items, e) {
+	sl_map_each(&entry->items, e)
+	{
 		const struct blob *blob = e->value;
 		char score[32];
 		int len = snprintf(score, sizeof(score), "%.17g", blob->score);
@@ -307,7 +316,8 @@ struct sl_hash *sl_memory_peek(struct sl_memory *world, int32_t partition, const
 			kv_set(&hash->fields[hash->count++], e->key, blob->data, blob->len);
 	}
 	for (int i = 0; i < entry->stream_count; i++)
-		kv_set(&hash->fields[hash->count++], entry->stream[i]->id, entry->stream[i]->data, entry->stream[i]->len);
+		kv_set(&hash->fields[hash->count++], entry->stream[i]->id, entry->stream[i]->data,
+			entry->stream[i]->len);
 	return hash;
 }
 
@@ -339,13 +349,13 @@ static struct blob *blob_copy(const struct blob *src)
 static void keys_copy(struct sl_map *dst, const struct sl_map *src)
 {
 	sl_map_init(dst);
-	sl_map_each(src, e) {
+	sl_map_each(src, e)
+	{
 		const struct entry *old = e->value;
 		struct entry *entry = sl_mem_new(sizeof(*entry));
 		entry->type = old->type;
 		sl_map_init(&entry->items);
-		sl_map_each(&old->items, i)
-			sl_map_setn(&entry->items, i->key, i->len, blob_copy(i->value));
+		sl_map_each(&old->items, i) sl_map_setn(&entry->items, i->key, i->len, blob_copy(i->value));
 		entry->stream_count = entry->stream_cap = old->stream_count;
 		entry->stream_seq = old->stream_seq;
 		if (old->stream_count)

@@ -13,12 +13,12 @@
 #ifndef SL_ADAPTERS_MEMORY_MEMORY_H
 #define SL_ADAPTERS_MEMORY_MEMORY_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include "common/ports/broker.h"
 #include "common/ports/caller.h"
 #include "common/ports/clock.h"
 #include "common/ports/store.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct sl_memory;
 
@@ -68,7 +68,8 @@ void sl_memory_topic(struct sl_memory *world, const char *topic, int32_t partiti
 /* Forgets records before `low` (retention). */
 void sl_memory_trim(struct sl_memory *world, const char *topic, int32_t partition, int64_t low);
 /* Any record that is there, for checkers; false: no such. Borrows from the world. */
-bool sl_memory_record(struct sl_memory *world, const char *topic, int32_t partition, int64_t offset, struct sl_record *ret);
+bool sl_memory_record(
+	struct sl_memory *world, const char *topic, int32_t partition, int64_t offset, struct sl_record *ret);
 /* One-behind-last offset, -1 if there is no such partition. */
 int64_t sl_memory_high(struct sl_memory *world, const char *topic, int32_t partition);
 /* At most `count` unanswered records a process before produce says SL_EAGAIN; default 100 000. */

@@ -1,18 +1,18 @@
 /* The store port in memory: commands travel, are executed one after another, and their answers travel back. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/memory/keys.h"
 #include "common/base/log.h"
+#include <stdlib.h>
+#include <string.h>
 
 enum verb { TAKE, LOAD, COMMIT, RANGE, STREAM, WRITE, CHECK };
 
 struct command {
 	struct task task;
 	enum verb verb;
-	struct sl_arena arena;          /* arguments and result */
+	struct sl_arena arena; /* arguments and result */
 	int32_t partition;
 	int64_t epoch;
-	const char **keys;              /* LOAD; else keys[0] */
+	const char **keys; /* LOAD; else keys[0] */
 	int key_count;
 	struct sl_op *ops;
 	int op_count, max;
@@ -22,7 +22,7 @@ struct command {
 	struct sl_hash *hashes;
 	struct sl_scored *items;
 	struct sl_store_entry *entries;
-	int count;                      /* of hashes, items or entries */
+	int count; /* of hashes, items or entries */
 	union {
 		sl_store_done_fn done;
 		sl_store_hashes_fn hashes;
@@ -73,10 +73,12 @@ static void execute(struct sl_memory *world, struct command *cmd)
 		cmd->err = sl_mem_keys_apply(world, cmd->partition, cmd->ops, cmd->op_count, &cmd->arena, &cmd->text);
 		break;
 	case RANGE:
-		cmd->count = sl_mem_keys_range(world, cmd->partition, cmd->keys[0], cmd->min, cmd->max_score, cmd->max, &cmd->arena, &cmd->items);
+		cmd->count = sl_mem_keys_range(world, cmd->partition, cmd->keys[0], cmd->min, cmd->max_score, cmd->max,
+			&cmd->arena, &cmd->items);
 		break;
 	case STREAM:
-		cmd->count = sl_mem_keys_stream(world, cmd->partition, cmd->keys[0], cmd->max, &cmd->arena, &cmd->entries);
+		cmd->count =
+			sl_mem_keys_stream(world, cmd->partition, cmd->keys[0], cmd->max, &cmd->arena, &cmd->entries);
 		break;
 	case WRITE:
 		cmd->err = sl_mem_keys_apply(world, -1, cmd->ops, cmd->op_count, &cmd->arena, &cmd->text);
@@ -117,10 +119,6 @@ static void answer_run(struct sl_memory *world, struct task *task, bool dropped)
 
 static void answer_queue(struct sl_memory *world, struct command *cmd, struct process *proc)
 {
-	if (proc->dead) {
-		answer_run(world, &cmd->task, true);
-		return;
-	}
 	cmd->task.from = NULL;
 	cmd->task.to = proc;
 	cmd->task.run = answer_run;
@@ -135,7 +133,10 @@ static void command_run(struct sl_memory *world, struct task *task, bool dropped
 		return;
 	}
 	execute(world, cmd);
-	answer_queue(world, cmd, task->from);
+	if (task->from->dead)
+		answer_run(world, task, true);
+	else
+		answer_queue(world, cmd, task->from);
 }
 
 /* --- faults --- */
@@ -220,14 +221,16 @@ static void ops_copy(struct command *cmd, const struct sl_op *ops, int count)
 	}
 }
 
-static void store_take(struct sl_store *store, const char *header, int32_t partition, sl_store_hashes_fn done, void *arg)
+static void store_take(
+	struct sl_store *store, const char *header, int32_t partition, sl_store_hashes_fn done, void *arg)
 {
 	struct command *cmd = command_new(TAKE, partition, &header, 1, arg);
 	cmd->call.hashes = done;
 	command_send(store, cmd);
 }
 
-static void store_load(struct sl_store *store, int32_t partition, const char *const *keys, int count, sl_store_hashes_fn done, void *arg)
+static void store_load(struct sl_store *store, int32_t partition, const char *const *keys, int count,
+	sl_store_hashes_fn done, void *arg)
 {
 	struct command *cmd = command_new(LOAD, partition, keys, count, arg);
 	cmd->call.hashes = done;
@@ -243,8 +246,8 @@ static void store_commit(struct sl_store *store, const struct sl_commit *commit,
 	command_send(store, cmd);
 }
 
-static void store_range(struct sl_store *store, int32_t partition, const char *key, double min, double max_score, int max,
-	sl_store_range_fn done, void *arg)
+static void store_range(struct sl_store *store, int32_t partition, const char *key, double min, double max_score,
+	int max, sl_store_range_fn done, void *arg)
 {
 	struct command *cmd = command_new(RANGE, partition, &key, 1, arg);
 	cmd->min = min;
@@ -254,7 +257,8 @@ static void store_range(struct sl_store *store, int32_t partition, const char *k
 	command_send(store, cmd);
 }
 
-static void store_stream(struct sl_store *store, int32_t partition, const char *key, int max, sl_store_stream_fn done, void *arg)
+static void store_stream(
+	struct sl_store *store, int32_t partition, const char *key, int max, sl_store_stream_fn done, void *arg)
 {
 	struct command *cmd = command_new(STREAM, partition, &key, 1, arg);
 	cmd->max = max;

@@ -1,7 +1,7 @@
 /* Virtual time: one heap of moments, and the clock port of each process on it. */
-#include <stdlib.h>
 #include "common/adapters/memory/world.h"
 #include "common/base/log.h"
+#include <stdlib.h>
 
 static bool before(const struct due *a, const struct due *b)
 {

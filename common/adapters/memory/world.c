@@ -1,8 +1,8 @@
 /* The world itself: tasks in lanes, processes and their end, time. */
 #include "common/adapters/memory/world.h"
+#include "common/base/log.h"
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
 void *sl_mem_new(size_t size)
 {
@@ -46,7 +46,7 @@ static void lane_activate(struct sl_memory *world, struct lane *lane)
 {
 	if (world->active_count == world->active_cap) {
 		world->active_cap = world->active_cap ? world->active_cap * 2 : 16;
-		world->active = realloc(world->active, (size_t)world->active_cap * sizeof(*world->active));
+		world->active = realloc(world->active, (size_t)world->active_cap * sizeof(struct lane *));
 		sl_assert(world->active);
 	}
 	world->active[world->active_count++] = lane;

@@ -14,32 +14,32 @@ enum port { PORT_BROKER, PORT_CONSUMER, PORT_STORE };
 
 /* Something that will happen. Embedded first in what it needs; run frees it. */
 struct task {
-	struct task *prev, *next;       /* all tasks, in order of creation */
+	struct task *prev, *next; /* all tasks, in order of creation */
 	struct task *lane_next;
 	struct lane *lane;
-	struct process *to;             /* calls back into this process; NULL: happens in cluster or store */
-	struct process *from;           /* was sent by this process; NULL: by the cluster */
+	struct process *to;   /* calls back into this process; NULL: happens in cluster or store */
+	struct process *from; /* was sent by this process; NULL: by the cluster */
 	enum port port;
-	struct sl_consumer *con;        /* PORT_CONSUMER: dropped when it closes */
+	struct sl_consumer *con; /* PORT_CONSUMER: dropped when it closes */
 	void (*run)(struct sl_memory *world, struct task *task, bool dropped);
 };
 
 /* Tasks that keep their order. */
 struct lane {
 	struct task *first, *last;
-	int active;                     /* index + 1 in the world's list of lanes with tasks */
-	const char *who, *sep, *what;   /* name: who sep what [/number] */
-	int number;                     /* -1: none */
+	int active;		      /* index + 1 in the world's list of lanes with tasks */
+	const char *who, *sep, *what; /* name: who sep what [/number] */
+	int number;		      /* -1: none */
 };
 
 /* A moment at which something fires: timers and HTTP answers, in one heap. */
 struct due {
 	int64_t at_ms;
-	int rank;                       /* at one instant: 0 HTTP answers, 1 timers */
+	int rank; /* at one instant: 0 HTTP answers, 1 timers */
 	uint64_t seq;
-	size_t slot;                    /* heap index + 1 */
+	size_t slot; /* heap index + 1 */
 	struct process *proc;
-	struct due *prev, *next;        /* of the process */
+	struct due *prev, *next; /* of the process */
 	void (*fire)(struct sl_memory *world, struct due *due, bool dropped);
 };
 
@@ -53,10 +53,10 @@ struct stored {
 struct partition {
 	struct topic *topic;
 	int32_t number;
-	int gid;                        /* number among all partitions of the world */
-	struct stored **records;        /* by offset */
+	int gid;		 /* number among all partitions of the world */
+	struct stored **records; /* by offset */
 	int64_t high, cap, low;
-	struct conpart *readers;        /* started by a consumer */
+	struct conpart *readers; /* started by a consumer */
 };
 
 struct topic {
@@ -71,7 +71,7 @@ struct conpart {
 	struct sl_consumer *con;
 	struct partition *part;
 	bool assigned, started, paused, fetching;
-	int64_t position, visible;      /* records below visible have arrived */
+	int64_t position, visible; /* records below visible have arrived */
 	struct lane lane;
 	struct conpart *reader_next;
 };
@@ -80,10 +80,10 @@ struct member {
 	struct member *next;
 	struct group *group;
 	struct sl_consumer *con;
-	int count;                      /* scratch of the assignment */
+	int count; /* scratch of the assignment */
 };
 
-struct claim {                          /* a partition in a group */
+struct claim { /* a partition in a group */
 	struct member *owner, *target;
 	bool revoking;
 	int64_t offset;
@@ -94,27 +94,27 @@ struct group {
 	struct group *next;
 	char *name;
 	struct member *members;
-	struct claim *claims;           /* by gid */
+	struct claim *claims; /* by gid */
 	int claim_count;
-	bool queued;                    /* a rebalance is pending */
+	bool queued; /* a rebalance is pending */
 	struct lane lane;
 };
 
 struct sl_consumer {
-	struct sl_consumer *next;       /* of the process */
+	struct sl_consumer *next; /* of the process */
 	struct process *proc;
 	struct group *group;
-	struct member *member;          /* NULL: no group, or the group no longer counts us in */
+	struct member *member; /* NULL: no group, or the group no longer counts us in */
 	bool closed;
 	struct sl_consumer_events events;
 	struct topic **topics;
 	int topic_count;
-	struct conpart **parts;         /* by gid; NULL: never was ours */
+	struct conpart **parts; /* by gid; NULL: never was ours */
 	int part_count, turn;
 	struct lane calls, commits, answers;
 };
 
-struct link {                           /* a process's connection to a partition */
+struct link { /* a process's connection to a partition */
 	struct lane out, in;
 };
 
@@ -128,13 +128,13 @@ struct process {
 	struct sl_clock clock;
 	struct sl_caller caller;
 	int64_t skew_ms;
-	struct link **links;            /* by gid */
+	struct link **links; /* by gid */
 	int link_count;
-	struct lane refusals;           /* answers to records that belong to no partition */
+	struct lane refusals; /* answers to records that belong to no partition */
 	int unanswered;
-	uint32_t spread;                /* records without key go round */
+	uint32_t spread; /* records without key go round */
 	struct sl_consumer *consumers;
-	struct lane commands, answers;  /* of the store */
+	struct lane commands, answers; /* of the store */
 	struct due *dues;
 };
 
@@ -150,7 +150,7 @@ struct sl_memory {
 	struct sl_map topics;
 	int part_count, queue_max;
 	struct group *groups;
-	struct sl_map keys;             /* store: "{7}i:ns~id" -> struct entry */
+	struct sl_map keys; /* store: "{7}i:ns~id" -> struct entry */
 	bool store_down;
 	char *store_text;
 	struct sl_buf scratch;
@@ -167,7 +167,8 @@ void sl_mem_task_add(struct sl_memory *world, struct lane *lane, struct task *ta
 /* Takes it out of world and lane without running it. */
 void sl_mem_task_take(struct sl_memory *world, struct task *task);
 /* Drops every task that `match` finds. */
-void sl_mem_task_drop(struct sl_memory *world, bool (*match)(const struct task *task, const void *arg), const void *arg);
+void sl_mem_task_drop(
+	struct sl_memory *world, bool (*match)(const struct task *task, const void *arg), const void *arg);
 
 void sl_mem_due_add(struct sl_memory *world, struct due *due);
 void sl_mem_due_remove(struct sl_memory *world, struct due *due);
@@ -204,10 +205,10 @@ void sl_mem_group_join(struct sl_consumer *con);
 void sl_mem_group_leave(struct sl_consumer *con);
 void sl_mem_group_revoked(struct sl_consumer *con, struct partition *part);
 struct claim *sl_mem_group_claim(struct group *group, int gid);
-int sl_mem_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset, const char *metadata,
-	void (*done)(void *arg, int err), void *arg);
-int sl_mem_consumer_committed(struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset,
-	char **ret_metadata);
+int sl_mem_consumer_commit(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset,
+	const char *metadata, void (*done)(void *arg, int err), void *arg);
+int sl_mem_consumer_committed(
+	struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata);
 void sl_mem_groups_free(struct sl_memory *world);
 
 /* store.c */

@@ -1,14 +1,14 @@
 /* The commit: operations grouped by key and kind, and the script that applies them if the epoch still holds. */
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/redis/store.h"
 #include "common/base/log.h"
 #include "common/base/map.h"
+#include <stdlib.h>
+#include <string.h>
 
-/* KEYS: the header, then every other key once. ARGV: epoch, one letter a key (h hash, z sorted set, s stream, * any), then
- * groups: letter, number of the key, number of arguments, arguments. Answers 1, or 0 when the epoch has moved on.
- * Redis does not roll a script back, so everything that can be wrong is looked at before the first write. A group has at
- * most 1 000 arguments: Lua's unpack has little stack. */
+/* KEYS: the header, then every other key once. ARGV: epoch, one letter a key (h hash, z sorted set, s stream, * any),
+ * then groups: letter, number of the key, number of arguments, arguments. Answers 1, or 0 when the epoch has moved on.
+ * Redis does not roll a script back, so everything that can be wrong is looked at before the first write. A group has
+ * at most 1 000 arguments: Lua's unpack has little stack. */
 const char sl_redis_commit_script[] =
 	"if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end\n"
 	"local kinds = {h = 'hash', z = 'zset', s = 'stream'}\n"
@@ -43,7 +43,7 @@ const char sl_redis_commit_script[] =
 
 #define GROUP_ARGS_MAX 1000
 
-struct shape {                          /* of an operation in the script */
+struct shape { /* of an operation in the script */
 	char letter, type;
 	int args;
 };
@@ -70,14 +70,14 @@ static struct shape shape_of(enum sl_op_kind kind)
 }
 
 struct group {
-	int first, count, key;          /* operations, number of the key (from 1) */
+	int first, count, key; /* operations, number of the key (from 1) */
 };
 
 struct layout {
-	struct sl_map keys;             /* name -> number, as a pointer */
+	struct sl_map keys; /* name -> number, as a pointer */
 	char *types;
 	struct group *groups;
-	int group_count, args;          /* args: of all groups */
+	int group_count, args; /* args: of all groups */
 };
 
 static int key_number(struct layout *l, const char *key, char type)
@@ -104,7 +104,8 @@ static void lay_out(struct layout *l, struct sl_arena *arena, const struct sl_co
 	for (int i = 0; i < commit->count; i++) {
 		const struct sl_op *op = &commit->ops[i];
 		struct shape s = shape_of(op->kind);
-		bool same = g && commit->ops[g->first].kind == op->kind && s.args > 0 && (g->count + 1) * s.args <= GROUP_ARGS_MAX &&
+		bool same = g && commit->ops[g->first].kind == op->kind && s.args > 0 &&
+			    (g->count + 1) * s.args <= GROUP_ARGS_MAX &&
 			    (commit->ops[g->first].key == op->key || strcmp(commit->ops[g->first].key, op->key) == 0);
 		if (!same) {
 			g = &l->groups[l->group_count++];
@@ -150,7 +151,8 @@ static void take_commit(struct request *req, int n, const redisReply *reply)
 	if (n == 0 && reply->type == REDIS_REPLY_INTEGER && reply->integer == 0)
 		sl_redis_request_fail(req, SL_EFENCED, "the partition has another owner");
 	else if (n == 1 && reply->type == REDIS_REPLY_INTEGER && reply->integer < req->want)
-		sl_redis_request_fail(req, SL_ELOST, "%lld of %d replicas confirmed in time", reply->integer, req->want);
+		sl_redis_request_fail(
+			req, SL_ELOST, "%lld of %d replicas confirmed in time", reply->integer, req->want);
 }
 
 static size_t bytes_of(const struct sl_commit *commit)
@@ -176,8 +178,7 @@ void sl_redis_commit(struct sl_store *store, const struct sl_commit *commit, sl_
 	sl_redis_resp_str(out, r->sha);
 	req->head_len = out->len;
 	sl_redis_resp_int(out, keys);
-	sl_map_each(&l.keys, e)
-		sl_redis_resp_key(out, r, commit->partition, e->key);
+	sl_map_each(&l.keys, e) sl_redis_resp_key(out, r, commit->partition, e->key);
 	sl_redis_resp_int(out, commit->epoch);
 	sl_redis_resp_arg(out, l.types, (size_t)keys);
 	for (int i = 0; i < l.group_count; i++) {

@@ -1,9 +1,9 @@
 /* The connection: hiredis on libuv, set-up, reconnection with backoff, and a watchdog for silence. */
 #include "common/adapters/redis/conn.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
 #define BACKOFF_MS_FIRST 50
 #define BACKOFF_MS_MAX 5000
@@ -13,7 +13,7 @@
 
 struct poller {
 	uv_poll_t poll;
-	redisAsyncContext *ac;          /* NULL: cleaned up */
+	redisAsyncContext *ac; /* NULL: cleaned up */
 	int events;
 };
 
@@ -174,7 +174,8 @@ static void setup(struct redis *r)
 	if (r->url.password) {
 		r->setup_left++;
 		if (r->url.user)
-			redisAsyncCommand(r->ac, setup_reply, (void *)SETUP_AUTH, "AUTH %s %s", r->url.user, r->url.password);
+			redisAsyncCommand(
+				r->ac, setup_reply, (void *)SETUP_AUTH, "AUTH %s %s", r->url.user, r->url.password);
 		else
 			redisAsyncCommand(r->ac, setup_reply, (void *)SETUP_AUTH, "AUTH %s", r->url.password);
 	}

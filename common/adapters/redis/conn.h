@@ -2,11 +2,11 @@
 #ifndef SL_ADAPTERS_REDIS_CONN_H
 #define SL_ADAPTERS_REDIS_CONN_H
 
-#include <hiredis/async.h>
-#include <hiredis/hiredis.h>
 #include "common/adapters/redis/redis.h"
 #include "common/adapters/uv/glue.h"
 #include "common/base/arena.h"
+#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
 
 struct redis;
 struct request;
@@ -15,7 +15,7 @@ enum phase { PHASE_DOWN, PHASE_CONNECTING, PHASE_SETUP, PHASE_UP, PHASE_CLOSED }
 
 struct redis_url {
 	char *host, *user, *password;
-	int port, db, replicas;         /* replicas -1: as many as one, if there is one */
+	int port, db, replicas; /* replicas -1: as many as one, if there is one */
 	int wait_ms, timeout_ms;
 };
 
@@ -24,10 +24,10 @@ struct request {
 	struct request *prev, *next;
 	struct redis *redis;
 	struct sl_arena arena;
-	struct sl_buf out;              /* its commands, formatted */
+	struct sl_buf out; /* its commands, formatted */
 	int commands, replies;
-	bool writes;                    /* lost answer: SL_ELOST, else SL_EUNREACHABLE */
-	bool again;                     /* sent a second time with the script's text */
+	bool writes; /* lost answer: SL_ELOST, else SL_EUNREACHABLE */
+	bool again;  /* sent a second time with the script's text */
 	int err;
 	const char *text;
 	/* Takes reply number n; an error reply never comes here. */
@@ -39,7 +39,7 @@ struct request {
 	struct sl_scored *items;
 	struct sl_store_entry *entries;
 	int count, want;
-	size_t head_len;                /* of out: what EVAL replaces (commit) */
+	size_t head_len; /* of out: what EVAL replaces (commit) */
 	int args;
 	union {
 		sl_store_done_fn done;
@@ -58,16 +58,16 @@ struct redis {
 	sl_redis_state_fn state;
 	void *state_arg;
 	struct sl_later *later;
-	uv_timer_t timer;               /* reconnection and watchdog */
+	uv_timer_t timer; /* reconnection and watchdog */
 	redisAsyncContext *ac;
 	enum phase phase;
 	int setup_left, backoff_ms;
-	uint64_t heard_at;              /* loop time of the last sign of life */
+	uint64_t heard_at; /* loop time of the last sign of life */
 	uint64_t retry_at;
 	struct sl_buf why;
-	char sha[48];                   /* of the commit script */
+	char sha[48]; /* of the commit script */
 	int wait_replicas;
-	struct request *first, *last;   /* not yet told */
+	struct request *first, *last; /* not yet told */
 };
 
 extern const char sl_redis_commit_script[];

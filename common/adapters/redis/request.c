@@ -1,10 +1,10 @@
 /* Requests: formatting, sending, collecting replies, and what Redis's errors mean. */
+#include "common/adapters/redis/conn.h"
+#include "common/base/log.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/adapters/redis/conn.h"
-#include "common/base/log.h"
 
 /* --- RESP --- */
 
@@ -172,7 +172,8 @@ void sl_redis_request_send(struct request *req)
 {
 	struct redis *r = req->redis;
 	if (r->phase != PHASE_UP || !r->ac) {
-		sl_redis_request_fail(req, SL_EUNREACHABLE, "%s", r->why.len ? r->why.data : "Redis is not connected yet");
+		sl_redis_request_fail(
+			req, SL_EUNREACHABLE, "%s", r->why.len ? r->why.data : "Redis is not connected yet");
 		sl_later_add(r->later, not_sent, req);
 		return;
 	}
@@ -232,21 +233,30 @@ bool sl_redis_request_error(struct request *req, const char *reply)
 	if (strncmp(reply, "NOSCRIPT", 8) == 0 && req->head_len)
 		return false;
 	if (says(reply, "READONLY"))
-		sl_redis_request_fail(req, SL_ESTORE, "this Redis is a replica and takes no writes (%s); point Sluice at the primary", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"this Redis is a replica and takes no writes (%s); point Sluice at the primary", reply);
 	else if (says(reply, "OOM command"))
-		sl_redis_request_fail(req, SL_ESTORE, "Redis is out of memory (%s); raise maxmemory or free some, and keep maxmemory-policy noeviction", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis is out of memory (%s); raise maxmemory or free some, and keep maxmemory-policy "
+			"noeviction",
+			reply);
 	else if (says(reply, "MISCONF") || says(reply, "No space left"))
-		sl_redis_request_fail(req, SL_ESTORE, "Redis cannot write its file (%s); make room on its disk and look at its log", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis cannot write its file (%s); make room on its disk and look at its log", reply);
 	else if (says(reply, "NOAUTH") || says(reply, "NOPERM") || says(reply, "WRONGPASS"))
-		sl_redis_request_fail(req, SL_ESTORE, "Redis refuses this user (%s); check user, password and their permissions", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis refuses this user (%s); check user, password and their permissions", reply);
 	else if (says(reply, "NOREPLICAS"))
-		sl_redis_request_fail(req, SL_ESTORE, "Redis misses replicas (%s); bring them back or lower min-replicas-to-write", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis misses replicas (%s); bring them back or lower min-replicas-to-write", reply);
 	else if (says(reply, "CLUSTERDOWN") || says(reply, "MOVED ") || says(reply, "CROSSSLOT"))
 		sl_redis_request_fail(req, SL_ESTORE, "this is a Redis Cluster (%s); Sluice needs one primary", reply);
-	else if (strncmp(reply, "LOADING", 7) == 0 || strncmp(reply, "BUSY", 4) == 0 || strncmp(reply, "MASTERDOWN", 10) == 0)
+	else if (strncmp(reply, "LOADING", 7) == 0 || strncmp(reply, "BUSY", 4) == 0 ||
+		 strncmp(reply, "MASTERDOWN", 10) == 0)
 		sl_redis_request_fail(req, SL_EUNREACHABLE, "Redis is not ready (%s)", reply);
 	else if (says(reply, "SLTYPE"))
-		sl_redis_request_fail(req, SL_ESTORE, "somebody else writes Sluice's keys: %s; give Sluice a prefix or a database of its own", reply);
+		sl_redis_request_fail(req, SL_ESTORE,
+			"somebody else writes Sluice's keys: %s; give Sluice a prefix or a database of its own", reply);
 	else
 		sl_redis_request_fail(req, SL_ESTORE, "Redis says: %s", reply);
 	return true;

@@ -1,18 +1,17 @@
 /* The store port's other calls: take, reads, writes outside partitions, the check of Redis's settings. */
 #include "common/adapters/redis/store.h"
+#include "common/base/log.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
 
-static const char take_script[] =
-	"redis.call('HINCRBY', KEYS[1], 'epoch', 1)\n"
-	"redis.call('HINCRBY', KEYS[1], 'takes', 1)\n"
-	"return redis.call('HGETALL', KEYS[1])\n";
+static const char take_script[] = "redis.call('HINCRBY', KEYS[1], 'epoch', 1)\n"
+				  "redis.call('HINCRBY', KEYS[1], 'takes', 1)\n"
+				  "return redis.call('HGETALL', KEYS[1])\n";
 
-static const char incr_script[] =
-	"if redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) == 0 then redis.call('HDEL', KEYS[1], ARGV[1]) end return 1";
+static const char incr_script[] = "if redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) == 0 then redis.call('HDEL', "
+				  "KEYS[1], ARGV[1]) end return 1";
 
 /* --- telling --- */
 
@@ -44,7 +43,7 @@ static void hash_of(struct sl_arena *arena, const redisReply *reply, struct sl_h
 	ret->count = reply->type == REDIS_REPLY_ARRAY ? (int)(reply->elements / 2) : 0;
 	ret->fields = SL_NEWN(arena, struct sl_kv, ret->count + 1);
 	for (int i = 0; i < ret->count; i++) {
-		const redisReply *name = reply->element[2 * i], *value = reply->element[2 * i + 1];
+		const redisReply *name = reply->element[(size_t)i * 2], *value = reply->element[(size_t)i * 2 + 1];
 		ret->fields[i].name = sl_arena_strn(arena, name->str, (size_t)name->len);
 		ret->fields[i].value = sl_arena_strn(arena, value->str, (size_t)value->len);
 		ret->fields[i].len = (size_t)value->len;
@@ -64,8 +63,9 @@ static void take_range(struct request *req, int n, const redisReply *reply)
 	req->count = (int)(reply->elements / 2);
 	req->items = SL_NEWN(&req->arena, struct sl_scored, req->count + 1);
 	for (int i = 0; i < req->count; i++) {
-		req->items[i].member = sl_arena_strn(&req->arena, reply->element[2 * i]->str, (size_t)reply->element[2 * i]->len);
-		req->items[i].score = strtod(reply->element[2 * i + 1]->str, NULL);
+		const redisReply *member = reply->element[(size_t)i * 2], *score = reply->element[(size_t)i * 2 + 1];
+		req->items[i].member = sl_arena_strn(&req->arena, member->str, (size_t)member->len);
+		req->items[i].score = strtod(score->str, NULL);
 	}
 }
 
@@ -87,7 +87,8 @@ static void take_stream(struct request *req, int n, const redisReply *reply)
 
 /* --- the port --- */
 
-static void redis_take(struct sl_store *store, const char *header, int32_t partition, sl_store_hashes_fn done, void *arg)
+static void redis_take(
+	struct sl_store *store, const char *header, int32_t partition, sl_store_hashes_fn done, void *arg)
 {
 	struct redis *r = (struct redis *)store;
 	struct request *req = sl_redis_request_new(r, false, arg);
@@ -104,7 +105,8 @@ static void redis_take(struct sl_store *store, const char *header, int32_t parti
 	sl_redis_request_send(req);
 }
 
-static void redis_load(struct sl_store *store, int32_t partition, const char *const *keys, int count, sl_store_hashes_fn done, void *arg)
+static void redis_load(struct sl_store *store, int32_t partition, const char *const *keys, int count,
+	sl_store_hashes_fn done, void *arg)
 {
 	struct redis *r = (struct redis *)store;
 	struct request *req = sl_redis_request_new(r, false, arg);
@@ -131,8 +133,8 @@ static void resp_score(struct sl_buf *out, double score)
 	sl_redis_resp_str(out, text);
 }
 
-static void redis_range(struct sl_store *store, int32_t partition, const char *key, double min, double max_score, int max,
-	sl_store_range_fn done, void *arg)
+static void redis_range(struct sl_store *store, int32_t partition, const char *key, double min, double max_score,
+	int max, sl_store_range_fn done, void *arg)
 {
 	struct redis *r = (struct redis *)store;
 	struct request *req = sl_redis_request_new(r, false, arg);
@@ -152,7 +154,8 @@ static void redis_range(struct sl_store *store, int32_t partition, const char *k
 	sl_redis_request_send(req);
 }
 
-static void redis_stream(struct sl_store *store, int32_t partition, const char *key, int max, sl_store_stream_fn done, void *arg)
+static void redis_stream(
+	struct sl_store *store, int32_t partition, const char *key, int max, sl_store_stream_fn done, void *arg)
 {
 	struct redis *r = (struct redis *)store;
 	struct request *req = sl_redis_request_new(r, false, arg);
@@ -172,11 +175,20 @@ static void redis_stream(struct sl_store *store, int32_t partition, const char *
 
 static void put_write(struct sl_buf *out, const struct redis *r, const struct sl_op *op)
 {
-	static const char *const verbs[] = {
-		[SL_OP_HSET] = "HSET", [SL_OP_HDEL] = "HDEL", [SL_OP_HINCR] = "EVAL", [SL_OP_DEL] = "DEL", [SL_OP_ZADD] = "ZADD",
-		[SL_OP_ZREM] = "ZREM", [SL_OP_XADD] = "XADD"};
-	static const int args[] = {[SL_OP_HSET] = 4, [SL_OP_HDEL] = 3, [SL_OP_HINCR] = 6, [SL_OP_DEL] = 2, [SL_OP_ZADD] = 4,
-		[SL_OP_ZREM] = 3, [SL_OP_XADD] = 8};
+	static const char *const verbs[] = {[SL_OP_HSET] = "HSET",
+		[SL_OP_HDEL] = "HDEL",
+		[SL_OP_HINCR] = "EVAL",
+		[SL_OP_DEL] = "DEL",
+		[SL_OP_ZADD] = "ZADD",
+		[SL_OP_ZREM] = "ZREM",
+		[SL_OP_XADD] = "XADD"};
+	static const int args[] = {[SL_OP_HSET] = 4,
+		[SL_OP_HDEL] = 3,
+		[SL_OP_HINCR] = 6,
+		[SL_OP_DEL] = 2,
+		[SL_OP_ZADD] = 4,
+		[SL_OP_ZREM] = 3,
+		[SL_OP_XADD] = 8};
 	sl_redis_resp_begin(out, args[op->kind]);
 	sl_redis_resp_str(out, verbs[op->kind]);
 	if (op->kind == SL_OP_HINCR) {
@@ -224,22 +236,27 @@ static const struct wanted wanted[] = {
 static void take_check(struct request *req, int n, const redisReply *reply)
 {
 	if (n < WANTED) {
-		const char *value = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 ? reply->element[1]->str : "";
+		const char *value =
+			reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 ? reply->element[1]->str : "";
 		if (strcmp(value, wanted[n].value) != 0)
-			sl_redis_request_fail(req, SL_ESTORE, "Redis has %s=%s and Sluice needs %s (CONFIG SET %s %s, and in redis.conf)",
+			sl_redis_request_fail(req, SL_ESTORE,
+				"Redis has %s=%s and Sluice needs %s (CONFIG SET %s %s, and in redis.conf)",
 				wanted[n].setting, value, wanted[n].value, wanted[n].setting, wanted[n].value);
 		return;
 	}
 	if (reply->type != REDIS_REPLY_STRING)
 		return;
 	if (strstr(reply->str, "aof_last_write_status:err"))
-		sl_redis_request_fail(req, SL_ESTORE, "Redis cannot write its append only file; make room on its disk and look at its log");
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis cannot write its append only file; make room on its disk and look at its log");
 	if (strstr(reply->str, "role:slave"))
-		sl_redis_request_fail(req, SL_ESTORE, "this Redis is a replica and takes no writes; point Sluice at the primary");
+		sl_redis_request_fail(
+			req, SL_ESTORE, "this Redis is a replica and takes no writes; point Sluice at the primary");
 	const char *slaves = strstr(reply->str, "connected_slaves:");
 	long have = slaves ? strtol(slaves + 17, NULL, 10) : 0;
 	if (slaves && have < req->want)
-		sl_redis_request_fail(req, SL_ESTORE, "Redis has %ld replicas and commits wait for %d", have, req->want);
+		sl_redis_request_fail(
+			req, SL_ESTORE, "Redis has %ld replicas and commits wait for %d", have, req->want);
 }
 
 static void redis_check(struct sl_store *store, sl_store_done_fn done, void *arg)
@@ -284,7 +301,8 @@ static const struct sl_store_ops ops = {
 	.close = redis_close,
 };
 
-struct sl_store *sl_store_redis_new(uv_loop_t *loop, const char *url, const char *prefix, sl_redis_state_fn state, void *arg)
+struct sl_store *sl_store_redis_new(
+	uv_loop_t *loop, const char *url, const char *prefix, sl_redis_state_fn state, void *arg)
 {
 	struct redis_url parsed;
 	if (sl_redis_url_parse(url, &parsed, NULL))

@@ -1,10 +1,10 @@
 /* redis:// addresses. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "common/adapters/redis/conn.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 void *sl_redis_alloc(size_t size)
 {
@@ -118,9 +118,11 @@ int sl_redis_url_parse(const char *url, struct redis_url *ret, struct sl_diags *
 {
 	*ret = (struct redis_url){.port = 6379, .replicas = -1, .wait_ms = 5000, .timeout_ms = 10000};
 	if (url && strncmp(url, "rediss://", 9) == 0)
-		return sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "rediss:// (TLS) is not supported; use redis:// through a TLS tunnel");
+		return sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL,
+			"rediss:// (TLS) is not supported; use redis:// through a TLS tunnel");
 	if (!url || strncmp(url, "redis://", 8) != 0)
-		return sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "the address of Redis must begin with redis://");
+		return sl_diag_error(
+			diags, SL_ECONFIG, SL_NOWHERE, NULL, "the address of Redis must begin with redis://");
 	const char *rest = url + 8;
 	size_t len = strcspn(rest, "?"), authority = strcspn(rest, "/?");
 	const char *at = NULL;
@@ -139,7 +141,8 @@ int sl_redis_url_parse(const char *url, struct redis_url *ret, struct sl_diags *
 		return 0;
 	sl_redis_url_release(ret);
 	return sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL,
-		"the address of Redis must read redis://[user:password@]host[:port][/db][?replicas=N&wait_ms=N&timeout_ms=N]");
+		"the address of Redis must read "
+		"redis://[user:password@]host[:port][/db][?replicas=N&wait_ms=N&timeout_ms=N]");
 }
 
 int sl_redis_url_check(const char *url, struct sl_diags *diags)

@@ -1,8 +1,8 @@
 /* Timers at wall-clock times on libuv's monotonic ones. */
 #include "common/adapters/uv/clock.h"
+#include "common/base/log.h"
 #include <stdlib.h>
 #include <time.h>
-#include "common/base/log.h"
 
 /* The wall clock may be stepped while a timer sleeps; nobody sleeps longer than this without looking at it. */
 #define NAP_MS_MAX 30000

@@ -3,8 +3,8 @@
 #ifndef SL_ADAPTERS_UV_CLOCK_H
 #define SL_ADAPTERS_UV_CLOCK_H
 
-#include <uv.h>
 #include "common/ports/clock.h"
+#include <uv.h>
 
 struct sl_clock *sl_clock_uv_new(uv_loop_t *loop);
 /* Stops what is pending; the memory goes when the loop has run its close callbacks. NULL is allowed. */

@@ -1,10 +1,10 @@
 /* Deferred calls on an idle handle; wake-ups through an eventfd. */
 #include "common/adapters/uv/glue.h"
+#include "common/base/log.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "common/base/log.h"
 
 struct call {
 	struct call *next;

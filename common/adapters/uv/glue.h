@@ -1,5 +1,6 @@
 /* Small glue between libuv and libraries with threads or callbacks of their own: work for a later turn, and a file
- * descriptor whose writes wake the loop. Owner: the adapter that made it. Loop thread only (the descriptor: any thread). */
+ * descriptor whose writes wake the loop. Owner: the adapter that made it. Loop thread only (the descriptor: any
+ * thread). */
 #ifndef SL_ADAPTERS_UV_GLUE_H
 #define SL_ADAPTERS_UV_GLUE_H
 

@@ -1,23 +1,25 @@
-/* A small world around the engine for tests: plays owner, router, timer and executor in one partition and in virtual time.
+/* A small world around the engine for tests: plays owner, router, timer and executor in one partition and in virtual
+ * time.
  *
- * A test is a function that drives a world. ENGINE_TEST runs it three times: with actors kept in memory; with every actor
- * stored, freed and read again after every step; and so that the stored fields and all effects of both can be compared. */
+ * A test is a function that drives a world. ENGINE_TEST runs it three times: with actors kept in memory; with every
+ * actor stored, freed and read again after every step; and so that the stored fields and all effects of both can be
+ * compared. */
 #ifndef TESTS_UNIT_ENGINE_HARNESS_H
 #define TESTS_UNIT_ENGINE_HARNESS_H
 
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 #include "common/dsl/dsl.h"
 #include "common/engine/instance.h"
 #include "common/engine/mailbox.h"
 #include "common/engine/route.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define START_MS INT64_C(1704067200000)
 
 struct world_actor {
-	struct sl_actor *actor;         /* NULL: to be loaded */
-	struct sl_map fields;           /* what the store has: name -> text */
+	struct sl_actor *actor; /* NULL: to be loaded */
+	struct sl_map fields;	/* what the store has: name -> text */
 };
 
 struct world {
@@ -25,7 +27,7 @@ struct world {
 	struct sl_plans *plans;
 	struct sl_engine eng;
 	struct sl_arena arena;
-	struct sl_map actors;           /* address -> struct world_actor */
+	struct sl_map actors; /* address -> struct world_actor */
 	int64_t now_ms, offset, input_offset;
 	int depth;
 	struct sl_msg actions[20000], timers[20000], published[200], others[2000];
@@ -121,8 +123,7 @@ static inline struct world_actor *world_actor(struct world *w, const char *id)
 	struct sl_field *fields = calloc(a->fields.count, sizeof(*fields));
 	int count = 0;
 	sl_diags_init(&diags);
-	sl_map_each(&a->fields, e)
-		fields[count++] = (struct sl_field){e->key, {e->value, strlen(e->value)}};
+	sl_map_each(&a->fields, e) fields[count++] = (struct sl_field){e->key, {e->value, strlen(e->value)}};
 	int err = sl_actor_load(&w->eng, a->actor, fields, count, &diags);
 	cr_assert(err == 0, "load %s: %s", id, sl_diags_first(&diags));
 	free(fields);
@@ -148,16 +149,14 @@ static inline void world_commit(struct world *w, struct world_actor *a)
 	}
 	sl_actor_committed(a->actor);
 	sl_actor_changes(a->actor, &w->arena, &fields, &count, &gone);
-	cr_assert(count == 0 && (!gone || !a->fields.count), "%s: %d changes right after the commit (%s)", a->actor->id, count,
-		count ? fields[0].name : "gone");
+	cr_assert(count == 0 && (!gone || !a->fields.count), "%s: %d changes right after the commit (%s)", a->actor->id,
+		count, count ? fields[0].name : "gone");
 	if (!w->reload)
 		return;
 	sl_actor_free(a->actor);
 	a->actor = NULL;
 	char *id = NULL;
-	sl_map_each(&w->actors, e)
-		if (e->value == a)
-			id = e->key;
+	sl_map_each(&w->actors, e) if (e->value == a) id = e->key;
 	a = world_actor(w, id);
 	sl_actor_changes(a->actor, &w->arena, &fields, &count, &gone);
 	cr_assert(count == 0, "%s: %d changes right after loading (%s)", id, count, fields[0].name);
@@ -168,8 +167,9 @@ static inline void world_commit(struct world *w, struct world_actor *a)
 static inline void world_trace(struct world *w, const struct sl_msg *msg)
 {
 	static const char *const none = "-";
-	sl_buf_printf(&w->trace, "%s to=%s token=%lld attempt=%lld due=%lld id=%s", sl_msg_kind_text(msg->kind), msg->to ? msg->to : none,
-		(long long)msg->token, (long long)msg->attempt, (long long)msg->due_ms, msg->id ? msg->id : none);
+	sl_buf_printf(&w->trace, "%s to=%s token=%lld attempt=%lld due=%lld id=%s", sl_msg_kind_text(msg->kind),
+		msg->to ? msg->to : none, (long long)msg->token, (long long)msg->attempt, (long long)msg->due_ms,
+		msg->id ? msg->id : none);
 	jv parts[] = {msg->data, msg->error, msg->event, msg->events, msg->wants, msg->key};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		sl_buf_addc(&w->trace, ' ');
@@ -198,7 +198,8 @@ static inline void world_effect(struct world *w, struct sl_msg *msg)
 			break;
 		}
 		for (int i = 0; i < w->timer_count; i++)
-			if (w->timers[i].kind && strcmp(w->timers[i].to, msg->to) == 0 && w->timers[i].token == msg->token)
+			if (w->timers[i].kind && strcmp(w->timers[i].to, msg->to) == 0 &&
+				w->timers[i].token == msg->token)
 				sl_msg_clear(&w->timers[i]);
 		break;
 	case SL_TO_EVENTS:
@@ -281,7 +282,8 @@ static inline void world_send(struct world *w, struct sl_msg *msg)
 
 static inline struct sl_plan *world_compile(struct world *w, const char *yaml)
 {
-	struct sl_compile_options opt = {.dialect = SL_DIALECT_SW08, .deploy = true, .lenient = true, .file = "test.yaml"};
+	struct sl_compile_options opt = {
+		.dialect = SL_DIALECT_SW08, .deploy = true, .lenient = true, .file = "test.yaml"};
 	struct sl_plan *plan = NULL;
 	struct sl_diags diags;
 	struct sl_buf text;
@@ -334,12 +336,14 @@ static inline void world_command(struct world *w, enum sl_msg_kind kind, const c
 }
 
 /* An event: `attributes` are further members of the object, "" or "\"orderid\":\"7\",". data JSON. */
-static inline void world_event(struct world *w, const char *id, const char *type, const char *attributes, const char *data)
+static inline void world_event(
+	struct world *w, const char *id, const char *type, const char *attributes, const char *data)
 {
 	struct sl_diags diags;
 	jv ev;
-	char *text = sl_arena_printf(&w->arena, "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/t\",\"type\":\"%s\",%s\"data\":%s}", id,
-		type, attributes, data);
+	char *text = sl_arena_printf(&w->arena,
+		"{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/t\",\"type\":\"%s\",%s\"data\":%s}", id, type,
+		attributes, data);
 	sl_diags_init(&diags);
 	int err = sl_event_check(json(text), &ev, &diags);
 	cr_assert(err == 0, "event: %s", sl_diags_first(&diags));
@@ -422,9 +426,8 @@ static inline struct sl_instance *world_instance(struct world *w, const char *id
 /* The n-th instance that exists, in order of creation. */
 static inline const char *world_nth(struct world *w, int n)
 {
-	sl_map_each(&w->actors, e)
-		if (!sl_id_is_mailbox(e->key) && world_actor(w, e->key)->actor->inst && n-- == 0)
-			return e->key;
+	sl_map_each(&w->actors,
+		e) if (!sl_id_is_mailbox(e->key) && world_actor(w, e->key)->actor->inst && n-- == 0) return e->key;
 	return NULL;
 }
 
@@ -440,7 +443,8 @@ static inline void expect_status(struct world *w, const char *id, const char *st
 {
 	struct sl_instance *inst = world_instance(w, id);
 	char *error = sl_json_text(inst->error);
-	cr_expect_str_eq(sl_status_text(inst->status), status, "%s is %s, not %s (error %s)", id, sl_status_text(inst->status), status, error);
+	cr_expect_str_eq(sl_status_text(inst->status), status, "%s is %s, not %s (error %s)", id,
+		sl_status_text(inst->status), status, error);
 	free(error);
 }
 
@@ -483,17 +487,20 @@ static inline int world_count(const struct world *w, enum sl_msg_kind kind)
 
 static inline void world_compare(struct world *a, struct world *b)
 {
-	cr_expect_str_eq(a->trace.data, b->trace.data, "effects differ when actors are stored and read again after each step:\n%s\n---\n%s",
-		a->trace.data, b->trace.data);
+	cr_expect_str_eq(a->trace.data, b->trace.data,
+		"effects differ when actors are stored and read again after each step:\n%s\n---\n%s", a->trace.data,
+		b->trace.data);
 	sl_map_each(&a->actors, e)
 	{
 		struct world_actor *x = e->value, *y = sl_map_get(&b->actors, e->key);
 		cr_assert(y, "only in memory: %s", e->key);
-		cr_expect_eq(x->fields.count, y->fields.count, "%s: %zu and %zu fields", e->key, x->fields.count, y->fields.count);
+		cr_expect_eq(x->fields.count, y->fields.count, "%s: %zu and %zu fields", e->key, x->fields.count,
+			y->fields.count);
 		sl_map_each(&x->fields, f)
 		{
 			const char *other = sl_map_get(&y->fields, f->key);
-			cr_expect(other && strcmp(other, f->value) == 0, "%s %s:\n%s\n%s", e->key, f->key, (char *)f->value, other ? other : "-");
+			cr_expect(other && strcmp(other, f->value) == 0, "%s %s:\n%s\n%s", e->key, f->key,
+				(char *)f->value, other ? other : "-");
 		}
 	}
 }
@@ -508,12 +515,12 @@ static inline void world_both_ways(void (*test)(struct world *w))
 	world_free(stored);
 }
 
-#define ENGINE_TEST(name)                          \
-	static void name##_body(struct world *w);  \
-	Test(engine, name)                         \
-	{                                          \
-		world_both_ways(name##_body);      \
-	}                                          \
+#define ENGINE_TEST(name)                                                                                              \
+	static void name##_body(struct world *w);                                                                      \
+	Test(engine, name)                                                                                             \
+	{                                                                                                              \
+		world_both_ways(name##_body);                                                                          \
+	}                                                                                                              \
 	static void name##_body(struct world *w)
 
 #endif

@@ -1,16 +1,22 @@
 /* Instances: actions in order and at once, conditions, sleeps, retries, timeouts, foreach, parallel. */
 #include "tests/unit/engine/harness.h"
 
-#define HEAD "id: w\nname: Test\nversion: '1.0.0'\nspecVersion: '0.8'\nstart: A\n" \
-	"functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: g\n  type: custom\n  operation: POST http://x.test/g\n" \
-	"- name: expr\n  type: expression\n  operation: '{n: (.n + 1)}'\n- name: bad\n  type: expression\n  operation: '.a.b.c'\n" \
-	"errors:\n- name: not found\n  code: '404'\n- name: down\n  code: '503'\n- name: late\n  code: timeout\n- name: expression\n" \
-	"retries:\n- name: twice\n  delay: PT10S\n  increment: PT2S\n  maxAttempts: 3\n- name: once\n  maxAttempts: 1\n- name: now\n  maxAttempts: 3\n" \
+#define HEAD                                                                                                           \
+	"id: w\nname: Test\nversion: '1.0.0'\nspecVersion: '0.8'\nstart: A\n"                                          \
+	"functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: g\n  type: custom\n  "      \
+	"operation: POST http://x.test/g\n"                                                                            \
+	"- name: expr\n  type: expression\n  operation: '{n: (.n + 1)}'\n- name: bad\n  type: expression\n  "          \
+	"operation: '.a.b.c'\n"                                                                                        \
+	"errors:\n- name: not found\n  code: '404'\n- name: down\n  code: '503'\n- name: late\n  code: timeout\n- "    \
+	"name: expression\n"                                                                                           \
+	"retries:\n- name: twice\n  delay: PT10S\n  increment: PT2S\n  maxAttempts: 3\n- name: once\n  maxAttempts: "  \
+	"1\n- name: now\n  maxAttempts: 3\n"                                                                           \
 	"states:\n"
 
 ENGINE_TEST(actions_run_in_order_and_see_earlier_results)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: {refName: g, arguments: {a: '${ .a }'}}\n  - functionRef: expr\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: {refName: "
+			     "g, arguments: {a: '${ .a }'}}\n  - functionRef: expr\n  end: true\n");
 	world_start(w, "i1", "w", "{\"n\":1}");
 	cr_expect_eq(w->action_count, 1);
 	world_result(w, 0, "{\"a\":5}", NULL);
@@ -22,7 +28,8 @@ ENGINE_TEST(actions_run_in_order_and_see_earlier_results)
 
 ENGINE_TEST(late_result_and_result_of_another_attempt_change_nothing)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: g\n  end: true\n");
+	world_deploy(w,
+		HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: g\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, "{\"a\":1}", NULL);
 	world_result(w, 0, "{\"a\":2}", NULL);
@@ -38,7 +45,8 @@ ENGINE_TEST(late_result_and_result_of_another_attempt_change_nothing)
 ENGINE_TEST(parallel_actions_take_arguments_from_the_start_and_merge_as_they_complete)
 {
 	world_deploy(w, HEAD "- name: A\n  type: operation\n  actionMode: parallel\n  actions:\n  - functionRef: f\n"
-		"  - functionRef: {refName: g, arguments: {x: '${ .x }'}}\n    sleep: {before: PT5S}\n  - functionRef: f\n  end: true\n");
+			     "  - functionRef: {refName: g, arguments: {x: '${ .x }'}}\n    sleep: {before: PT5S}\n  - "
+			     "functionRef: f\n  end: true\n");
 	world_start(w, "i1", "w", "{\"x\":1}");
 	cr_expect_eq(w->action_count, 2);
 	world_result(w, 1, "{\"x\":2,\"l\":[\"second\"]}", NULL);
@@ -52,7 +60,8 @@ ENGINE_TEST(parallel_actions_take_arguments_from_the_start_and_merge_as_they_com
 
 ENGINE_TEST(condition_skips_an_action)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    condition: '${ .go == true }'\n  - functionRef: expr\n    condition: .n == 1\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    condition: '${ .go == "
+			     "true }'\n  - functionRef: expr\n    condition: .n == 1\n  end: true\n");
 	world_start(w, "i1", "w", "{\"n\":1}");
 	expect_output(w, "i1", "{\"n\":2}");
 	cr_expect_eq(w->action_count, 0);
@@ -60,14 +69,16 @@ ENGINE_TEST(condition_skips_an_action)
 
 ENGINE_TEST(condition_that_is_no_boolean_is_an_error)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    condition: '${ .n }'\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    condition: '${ .n }'\n "
+			     " end: true\n");
 	world_start(w, "i1", "w", "{\"n\":1}");
 	expect_error(w, "i1", "expression");
 }
 
 ENGINE_TEST(sleeps_before_and_after)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    sleep: {before: PT10S, after: PT20S}\n  - functionRef: g\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    sleep: {before: PT10S, "
+			     "after: PT20S}\n  - functionRef: g\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_status(w, "i1", "waiting");
 	cr_expect_eq(w->action_count, 0);
@@ -83,9 +94,13 @@ ENGINE_TEST(sleeps_before_and_after)
 	expect_output(w, "i1", "{\"a\":1}");
 }
 
-#define RETRY "- name: A\n  type: operation\n  actions:\n  - name: act\n    functionRef: f\n    retryRef: twice\n    retryableErrors: [down]\n    sleep: {before: PT1S}\n" \
-	"  onErrors:\n  - errorRef: down\n    transition: H\n  end: true\n- name: H\n  type: inject\n  data: {handled: true}\n" \
-	"  stateDataFilter: {output: '${ . + {code: $WORKFLOW.error.code, detail: $WORKFLOW.error.detail} }'}\n  end: true\n"
+#define RETRY                                                                                                          \
+	"- name: A\n  type: operation\n  actions:\n  - name: act\n    functionRef: f\n    retryRef: twice\n    "       \
+	"retryableErrors: [down]\n    sleep: {before: PT1S}\n"                                                         \
+	"  onErrors:\n  - errorRef: down\n    transition: H\n  end: true\n- name: H\n  type: inject\n  data: "         \
+	"{handled: true}\n"                                                                                            \
+	"  stateDataFilter: {output: '${ . + {code: $WORKFLOW.error.code, detail: $WORKFLOW.error.detail} }'}\n  "     \
+	"end: true\n"
 
 ENGINE_TEST(retries_keep_the_action_and_count_attempts)
 {
@@ -134,7 +149,8 @@ ENGINE_TEST(unlisted_errors_are_not_retried_and_fault)
 
 ENGINE_TEST(max_attempts_one_means_no_retry)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    retryRef: once\n    retryableErrors: [down]\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    retryRef: once\n    "
+			     "retryableErrors: [down]\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, NULL, "{\"code\":\"x\",\"status\":503}");
 	expect_status(w, "i1", "faulted");
@@ -142,7 +158,8 @@ ENGINE_TEST(max_attempts_one_means_no_retry)
 
 ENGINE_TEST(retry_without_delay_comes_at_once)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    retryRef: now\n    retryableErrors: [down]\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    retryRef: now\n    "
+			     "retryableErrors: [down]\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, NULL, "{\"status\":503}");
 	world_result(w, 1, NULL, "{\"status\":503}");
@@ -153,7 +170,8 @@ ENGINE_TEST(retry_without_delay_comes_at_once)
 
 ENGINE_TEST(auto_retries_double_up_to_the_cap)
 {
-	world_deploy(w, "autoRetries: true\n" HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    nonRetryableErrors: [not found]\n  end: true\n");
+	world_deploy(w, "autoRetries: true\n" HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: f\n    "
+						   "nonRetryableErrors: [not found]\n  end: true\n");
 	w->eng.limits.retry_delay_max_ms = 3000;
 	world_start(w, "i1", "w", "{}");
 	int64_t delays[] = {1000, 2000, 3000, 3000};
@@ -171,23 +189,26 @@ ENGINE_TEST(auto_retries_double_up_to_the_cap)
 
 ENGINE_TEST(auto_retries_do_not_repeat_an_expression_error)
 {
-	world_deploy(w, "autoRetries: true\n" HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: bad\n  end: true\n");
+	world_deploy(w, "autoRetries: true\n" HEAD
+			"- name: A\n  type: operation\n  actions:\n  - functionRef: bad\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1}");
 	expect_error(w, "i1", "expression");
 }
 
 ENGINE_TEST(expression_errors_are_caught_by_name)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: expr\n  - functionRef: bad\n  onErrors:\n  - errorRef: expression\n    transition: H\n  end: true\n"
-		"- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: expr\n  - functionRef: bad\n  "
+			     "onErrors:\n  - errorRef: expression\n    transition: H\n  end: true\n"
+			     "- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1,\"n\":1}");
 	expect_output(w, "i1", "{\"a\":1,\"n\":2,\"h\":1}");
 }
 
 ENGINE_TEST(action_timeout_cancels_and_raises)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT5S}\n  actions:\n  - functionRef: f\n    sleep: {before: PT100S}\n"
-		"  onErrors:\n  - errorRef: late\n    end: true\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT5S}\n  actions:\n  - "
+			     "functionRef: f\n    sleep: {before: PT100S}\n"
+			     "  onErrors:\n  - errorRef: late\n    end: true\n  end: true\n");
 	world_start(w, "i1", "w", "{\"x\":1}");
 	world_advance(w, 100000);
 	cr_assert_eq(w->action_count, 1);
@@ -201,7 +222,8 @@ ENGINE_TEST(action_timeout_cancels_and_raises)
 
 ENGINE_TEST(action_timeout_counts_each_attempt)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT5S}\n  actions:\n  - functionRef: f\n    retryRef: twice\n    retryableErrors: [late]\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT5S}\n  actions:\n  - "
+			     "functionRef: f\n    retryRef: twice\n    retryableErrors: [late]\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_advance(w, 5000);
 	cr_expect(world_cancelled(w, 0));
@@ -216,7 +238,8 @@ ENGINE_TEST(action_timeout_counts_each_attempt)
 
 ENGINE_TEST(async_call_is_started_and_forgotten)
 {
-	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: {refName: f, invoke: async}\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: operation\n  actions:\n  - functionRef: {refName: f, invoke: async}\n "
+			     " end: true\n");
 	world_start(w, "i1", "w", "{\"x\":1}");
 	cr_expect_eq(w->action_count, 1);
 	cr_expect_eq(w->actions[0].token, 0);
@@ -226,11 +249,14 @@ ENGINE_TEST(async_call_is_started_and_forgotten)
 
 /* --- foreach --- */
 
-#define EACH "- name: A\n  type: foreach\n  inputCollection: '${ .l }'\n  iterationParam: it\n  outputCollection: '${ .out }'\n"
+#define EACH                                                                                                           \
+	"- name: A\n  type: foreach\n  inputCollection: '${ .l }'\n  iterationParam: it\n  outputCollection: '${ "     \
+	".out }'\n"
 
 ENGINE_TEST(foreach_collects_in_input_order)
 {
-	world_deploy(w, HEAD EACH "  actions:\n  - functionRef: {refName: f, arguments: {v: '${ $it }', o: '${ .it }', x: '${ .x }'}}\n  end: true\n");
+	world_deploy(w, HEAD EACH "  actions:\n  - functionRef: {refName: f, arguments: {v: '${ $it }', o: '${ .it }', "
+				  "x: '${ .x }'}}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[10,20,30],\"x\":1}");
 	cr_assert_eq(w->action_count, 3);
 	expect_json(world_args(w, 1), "{\"v\":20,\"o\":20,\"x\":1}");
@@ -242,8 +268,9 @@ ENGINE_TEST(foreach_collects_in_input_order)
 
 ENGINE_TEST(foreach_merges_the_results_of_an_iteration_and_extends)
 {
-	world_deploy(w, HEAD EACH "  mode: sequential\n  actions:\n  - functionRef: f\n  - functionRef: {refName: g, arguments: {a: '${ .a }'}}\n"
-		"  - functionRef: f\n    actionDataFilter: {useResults: false}\n  end: true\n");
+	world_deploy(w, HEAD EACH "  mode: sequential\n  actions:\n  - functionRef: f\n  - functionRef: {refName: g, "
+				  "arguments: {a: '${ .a }'}}\n"
+				  "  - functionRef: f\n    actionDataFilter: {useResults: false}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[1,2],\"out\":[\"old\"]}");
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(w->action_count, 3 * i + 1);
@@ -257,7 +284,8 @@ ENGINE_TEST(foreach_merges_the_results_of_an_iteration_and_extends)
 
 ENGINE_TEST(foreach_without_output_discards)
 {
-	world_deploy(w, HEAD "- name: A\n  type: foreach\n  inputCollection: '${ .l }'\n  actions:\n  - functionRef: {refName: f, arguments: {i: '${ $item }'}}\n  end: true\n");
+	world_deploy(w, HEAD "- name: A\n  type: foreach\n  inputCollection: '${ .l }'\n  actions:\n  - functionRef: "
+			     "{refName: f, arguments: {i: '${ $item }'}}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[1]}");
 	expect_json(world_args(w, 0), "{\"i\":1}");
 	world_result(w, 0, "{\"a\":1}", NULL);
@@ -296,7 +324,8 @@ ENGINE_TEST(foreach_bounds_iterations_in_flight)
 
 ENGINE_TEST(foreach_of_expressions_needs_no_storage_of_results)
 {
-	world_deploy(w, HEAD EACH "  mode: sequential\n  actions:\n  - functionRef: {refName: expr, arguments: {n: '${ $it }'}}\n  end: true\n");
+	world_deploy(w, HEAD EACH "  mode: sequential\n  actions:\n  - functionRef: {refName: expr, arguments: {n: '${ "
+				  "$it }'}}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[1,2,3]}");
 	expect_output(w, "i1", "{\"l\":[1,2,3],\"out\":[{\"n\":2},{\"n\":3},{\"n\":4}]}");
 }
@@ -312,7 +341,8 @@ ENGINE_TEST(foreach_over_no_array_is_an_error)
 
 ENGINE_TEST(failing_iteration_cancels_the_others)
 {
-	world_deploy(w, HEAD EACH "  actions:\n  - functionRef: f\n  onErrors:\n  - errorRef: not found\n    end: true\n  end: true\n");
+	world_deploy(w, HEAD EACH
+		"  actions:\n  - functionRef: f\n  onErrors:\n  - errorRef: not found\n    end: true\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[1,2,3]}");
 	world_result(w, 0, "{\"r\":1}", NULL);
 	world_result(w, 1, NULL, "{\"status\":404}");
@@ -359,7 +389,8 @@ Test(engine, foreach_over_ten_thousand_items_stays_bounded)
 {
 	struct world *w = world_new(false);
 	struct sl_buf input;
-	world_deploy(w, HEAD EACH "  actions:\n  - functionRef: f\n  - functionRef: {refName: expr, arguments: {n: 1}}\n  end: true\n");
+	world_deploy(w, HEAD EACH
+		"  actions:\n  - functionRef: f\n  - functionRef: {refName: expr, arguments: {n: 1}}\n  end: true\n");
 	sl_buf_init(&input);
 	sl_buf_adds(&input, "{\"l\":[0");
 	for (int i = 1; i < 10000; i++)
@@ -376,8 +407,7 @@ Test(engine, foreach_over_ten_thousand_items_stays_bounded)
 	jv out = sl_json_get(world_instance(w, "i1")->output, "out");
 	cr_expect_eq(jv_array_length(out), 10000);
 	struct world_actor *a = world_actor(w, "i1");
-	sl_map_each(&a->fields, e)
-		cr_assert(e->key[1] != ':' || e->key[0] == 't', "left behind: %s", e->key);
+	sl_map_each(&a->fields, e) cr_assert(e->key[1] != ':' || e->key[0] == 't', "left behind: %s", e->key);
 	sl_buf_release(&input);
 	world_free(w);
 }
@@ -385,7 +415,9 @@ Test(engine, foreach_over_ten_thousand_items_stays_bounded)
 /* --- parallel --- */
 
 #define FORK "- name: A\n  type: parallel\n"
-#define BRANCHES "  branches:\n  - name: B1\n    actions:\n    - functionRef: f\n  - name: B2\n    actions:\n    - functionRef: g\n    - functionRef: {refName: f, arguments: {seen: '${ .a }'}}\n" \
+#define BRANCHES                                                                                                       \
+	"  branches:\n  - name: B1\n    actions:\n    - functionRef: f\n  - name: B2\n    actions:\n    - "            \
+	"functionRef: g\n    - functionRef: {refName: f, arguments: {seen: '${ .a }'}}\n"                              \
 	"  - name: B3\n    actions:\n    - functionRef: f\n  end: true\n"
 
 ENGINE_TEST(branches_work_on_copies_and_merge_changes_in_order)
@@ -416,7 +448,8 @@ ENGINE_TEST(at_least_cancels_the_rest_and_drops_its_data)
 
 ENGINE_TEST(at_least_survives_a_failing_branch_that_nobody_handles)
 {
-	world_deploy(w, HEAD FORK "  completionType: atLeast\n  numCompleted: 2\n  onErrors:\n  - errorRef: down\n    end: true\n" BRANCHES);
+	world_deploy(w, HEAD FORK "  completionType: atLeast\n  numCompleted: 2\n  onErrors:\n  - errorRef: down\n    "
+				  "end: true\n" BRANCHES);
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, NULL, "{\"status\":404}");
 	expect_status(w, "i1", "running");
@@ -439,7 +472,9 @@ ENGINE_TEST(at_least_that_cannot_be_reached_fails)
 
 ENGINE_TEST(handled_error_of_a_branch_leaves_the_state_at_once)
 {
-	world_deploy(w, HEAD FORK "  completionType: atLeast\n  numCompleted: 1\n  onErrors:\n  - errorRef: down\n    transition: H\n" BRANCHES "- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
+	world_deploy(
+		w, HEAD FORK "  completionType: atLeast\n  numCompleted: 1\n  onErrors:\n  - errorRef: down\n    "
+			     "transition: H\n" BRANCHES "- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"x\":1}");
 	world_result(w, 1, NULL, "{\"status\":503}");
 	expect_output(w, "i1", "{\"x\":1,\"h\":1}");
@@ -448,7 +483,8 @@ ENGINE_TEST(handled_error_of_a_branch_leaves_the_state_at_once)
 
 ENGINE_TEST(branch_timeout_is_an_error_of_the_state)
 {
-	world_deploy(w, HEAD FORK "  timeouts: {branchExecTimeout: PT5S}\n  onErrors:\n  - errorRef: late\n    end: true\n" BRANCHES);
+	world_deploy(w, HEAD FORK
+		"  timeouts: {branchExecTimeout: PT5S}\n  onErrors:\n  - errorRef: late\n    end: true\n" BRANCHES);
 	world_start(w, "i1", "w", "{\"x\":1}");
 	world_result(w, 0, "{\"a\":1}", NULL);
 	world_advance(w, 5000);

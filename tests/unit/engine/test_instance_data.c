@@ -5,7 +5,8 @@
 
 ENGINE_TEST(inject_merges_and_completes)
 {
-	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {result: Hello, n: {a: 1}}\n  end: true\n");
+	world_deploy(w,
+		HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {result: Hello, n: {a: 1}}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"n\":{\"b\":2},\"x\":1}");
 	expect_output(w, "i1", "{\"n\":{\"a\":1,\"b\":2},\"x\":1,\"result\":\"Hello\"}");
 	cr_expect_eq(w->timer_count, 0);
@@ -26,7 +27,7 @@ ENGINE_TEST(no_input_is_an_empty_object)
 ENGINE_TEST(state_filters_apply_before_and_after)
 {
 	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {z: 9}\n"
-		"  stateDataFilter: {input: '${ {a: .in.a} }', output: '${ {all: .} }'}\n  end: true\n");
+			     "  stateDataFilter: {input: '${ {a: .in.a} }', output: '${ {all: .} }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"in\":{\"a\":1,\"b\":2},\"other\":3}");
 	expect_output(w, "i1", "{\"all\":{\"a\":1,\"z\":9}}");
 }
@@ -34,7 +35,7 @@ ENGINE_TEST(state_filters_apply_before_and_after)
 ENGINE_TEST(filter_that_selects_nothing_filters_nothing)
 {
 	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {z: 9}\n"
-		"  stateDataFilter: {input: '${ .missing }', output: '${ empty }'}\n  end: true\n");
+			     "  stateDataFilter: {input: '${ .missing }', output: '${ empty }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1}");
 	expect_output(w, "i1", "{\"a\":1,\"z\":9}");
 }
@@ -42,38 +43,45 @@ ENGINE_TEST(filter_that_selects_nothing_filters_nothing)
 ENGINE_TEST(output_may_be_a_scalar_and_meet_a_merge)
 {
 	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {z: 9}\n"
-		"  stateDataFilter: {output: '${ \"text\" }'}\n  transition: B\n"
-		"- name: B\n  type: inject\n  data: {b: 1}\n  end: true\n");
+			     "  stateDataFilter: {output: '${ \"text\" }'}\n  transition: B\n"
+			     "- name: B\n  type: inject\n  data: {b: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_output(w, "i1", "{\"b\":1}");
 }
 
 ENGINE_TEST(increment_function_of_the_text)
 {
-	world_deploy(w, HEAD "start: I\nfunctions:\n- name: Increment Count Function\n  type: expression\n  operation: '.count += 1 | .count'\n"
-		"states:\n- name: I\n  type: inject\n  data: {count: 0}\n  transition: C\n"
-		"- name: C\n  type: operation\n  actions:\n  - functionRef: Increment Count Function\n"
-		"    actionDataFilter: {toStateData: '${ .count }'}\n  end: true\n");
+	world_deploy(w, HEAD "start: I\nfunctions:\n- name: Increment Count Function\n  type: expression\n  operation: "
+			     "'.count += 1 | .count'\n"
+			     "states:\n- name: I\n  type: inject\n  data: {count: 0}\n  transition: C\n"
+			     "- name: C\n  type: operation\n  actions:\n  - functionRef: Increment Count Function\n"
+			     "    actionDataFilter: {toStateData: '${ .count }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_output(w, "i1", "{\"count\":1}");
 	cr_expect_eq(w->action_count, 0);
 }
 
-#define CALL_HEAD HEAD "functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: g\n  type: custom\n  operation: POST http://x.test/g\n"
+#define CALL_HEAD                                                                                                      \
+	HEAD "functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: g\n  type: custom\n  " \
+	     "operation: POST http://x.test/g\n"
 
 ENGINE_TEST(results_are_filtered_and_merged_as_in_the_text)
 {
 	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n"
-		"    actionDataFilter: {results: '${ [ .breads[0], .pasta[1] ] }', toStateData: '${ .itemsToBuyAtStore }'}\n  end: true\n");
+				  "    actionDataFilter: {results: '${ [ .breads[0], .pasta[1] ] }', toStateData: '${ "
+				  ".itemsToBuyAtStore }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"itemsToBuyAtStore\":[]}");
 	expect_status(w, "i1", "running");
-	world_result(w, 0, "{\"breads\":[\"baguette\",\"brioche\",\"rye\"],\"pasta\":[\"penne\",\"spaghetti\",\"ravioli\"]}", NULL);
+	world_result(w, 0,
+		"{\"breads\":[\"baguette\",\"brioche\",\"rye\"],\"pasta\":[\"penne\",\"spaghetti\",\"ravioli\"]}",
+		NULL);
 	expect_output(w, "i1", "{\"itemsToBuyAtStore\":[\"baguette\",\"spaghetti\"]}");
 }
 
 ENGINE_TEST(arrays_keep_what_is_there_and_append_unseen)
 {
-	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n");
+	world_deploy(w, CALL_HEAD
+		"start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n");
 	world_start(w, "i1", "w", "{\"l\":[1,1,{\"a\":1}],\"s\":\"x\"}");
 	world_result(w, 0, "{\"l\":[{\"a\":1.0},2,1],\"s\":{\"now\":\"object\"}}", NULL);
 	expect_output(w, "i1", "{\"l\":[1,1,{\"a\":1},2],\"s\":{\"now\":\"object\"}}");
@@ -81,7 +89,8 @@ ENGINE_TEST(arrays_keep_what_is_there_and_append_unseen)
 
 ENGINE_TEST(result_that_is_no_object_gets_a_key)
 {
-	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - name: Ask\n    functionRef: f\n"
+	world_deploy(w, CALL_HEAD
+		"start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - name: Ask\n    functionRef: f\n"
 		"  - functionRef: g\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, "[1]", NULL);
@@ -92,7 +101,7 @@ ENGINE_TEST(result_that_is_no_object_gets_a_key)
 ENGINE_TEST(use_results_false_merges_nothing)
 {
 	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n"
-		"    actionDataFilter: {useResults: false, toStateData: '${ .x }'}\n  end: true\n");
+				  "    actionDataFilter: {useResults: false, toStateData: '${ .x }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1}");
 	world_result(w, 0, "{\"b\":1}", NULL);
 	expect_output(w, "i1", "{\"a\":1}");
@@ -100,7 +109,9 @@ ENGINE_TEST(use_results_false_merges_nothing)
 
 ENGINE_TEST(arguments_see_from_state_data)
 {
-	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: {refName: f, arguments: {who: '${ .name }', "
+	world_deploy(w, CALL_HEAD
+		"start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: {refName: f, arguments: "
+		"{who: '${ .name }', "
 		"text: 'Hello ${ .name }!', n: 1, w: '${ $WORKFLOW.state }', id: '${ $WORKFLOW.instanceId }'}}\n"
 		"    actionDataFilter: {fromStateData: '${ .customer }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"customer\":{\"name\":\"Ann\"}}");
@@ -111,7 +122,8 @@ ENGINE_TEST(arguments_see_from_state_data)
 
 ENGINE_TEST(no_arguments_are_an_empty_object)
 {
-	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n");
+	world_deploy(w, CALL_HEAD
+		"start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1}");
 	expect_json(world_args(w, 0), "{}");
 }
@@ -119,7 +131,7 @@ ENGINE_TEST(no_arguments_are_an_empty_object)
 ENGINE_TEST(to_state_data_takes_any_path)
 {
 	world_deploy(w, CALL_HEAD "start: A\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n"
-		"    actionDataFilter: {toStateData: '${ .a[1] | .[\"x y\"] }'}\n  end: true\n");
+				  "    actionDataFilter: {toStateData: '${ .a[1] | .[\"x y\"] }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":[0]}");
 	world_result(w, 0, "5", NULL);
 	expect_output(w, "i1", "{\"a\":[0,{\"x y\":5}]}");
@@ -127,7 +139,8 @@ ENGINE_TEST(to_state_data_takes_any_path)
 
 ENGINE_TEST(expression_error_faults_and_names_the_place)
 {
-	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {}\n  stateDataFilter: {output: '${ .a.b.c }'}\n  end: true\n");
+	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {}\n  stateDataFilter: {output: "
+			     "'${ .a.b.c }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":1}");
 	expect_status(w, "i1", "faulted");
 	expect_error(w, "i1", "expression");
@@ -139,14 +152,16 @@ ENGINE_TEST(expression_error_faults_and_names_the_place)
 ENGINE_TEST(constants_and_workflow_variables)
 {
 	world_deploy(w, HEAD "start: A\nconstants: {Limit: 5}\nstates:\n- name: A\n  type: inject\n  data: {}\n"
-		"  stateDataFilter: {output: '${ {l: $CONST.Limit, w: $WORKFLOW.id, n: $WORKFLOW.name, v: $WORKFLOW.version, t: $WORKFLOW.startTime} }'}\n  end: true\n");
+			     "  stateDataFilter: {output: '${ {l: $CONST.Limit, w: $WORKFLOW.id, n: $WORKFLOW.name, v: "
+			     "$WORKFLOW.version, t: $WORKFLOW.startTime} }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_output(w, "i1", "{\"l\":5,\"w\":\"w\",\"n\":\"Test\",\"v\":\"1.0.0\",\"t\":\"2024-01-01T00:00:00Z\"}");
 }
 
 ENGINE_TEST(several_results_where_one_is_needed_are_an_error)
 {
-	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {}\n  stateDataFilter: {output: '${ .a[] }'}\n  end: true\n");
+	world_deploy(w, HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {}\n  stateDataFilter: {output: "
+			     "'${ .a[] }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"a\":[1,2]}");
 	expect_error(w, "i1", "expression");
 }
@@ -154,8 +169,8 @@ ENGINE_TEST(several_results_where_one_is_needed_are_an_error)
 ENGINE_TEST(secret_arguments_travel_as_data_and_variables)
 {
 	world_deploy(w, CALL_HEAD "start: A\nsecrets: [KEY]\nstates:\n- name: A\n  type: operation\n  actions:\n"
-		"  - functionRef: {refName: f, arguments: {key: '${ $SECRETS.KEY }', a: '${ .a }'}}\n"
-		"    actionDataFilter: {fromStateData: '${ {a: .b} }'}\n  end: true\n");
+				  "  - functionRef: {refName: f, arguments: {key: '${ $SECRETS.KEY }', a: '${ .a }'}}\n"
+				  "    actionDataFilter: {fromStateData: '${ {a: .b} }'}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"b\":7}");
 	expect_json(world_args(w, 0), "{\"a\":7}");
 	cr_assert(jv_is_valid(w->actions[0].vars));

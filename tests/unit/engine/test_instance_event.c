@@ -7,15 +7,19 @@
 #define ORDER(n) "\"orderid\":\"" n "\","
 
 /* start with A, then wait for B of the same order */
-#define CHAIN "id: chain\n" TOP "start: S\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n" CORR "- name: B\n  type: t.b\n  source: /t\n" CORR \
-	"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  transition: C\n" \
-	"- name: C\n  type: operation\n  actions:\n  - functionRef: f\n  transition: W\n" \
-	"- name: W\n  type: event\n  onEvents:\n  - eventRefs: [B]\n    eventDataFilter: {toStateData: '${ .b }'}\n  end: true\n"
+#define CHAIN                                                                                                          \
+	"id: chain\n" TOP "start: S\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n" CORR                \
+	"- name: B\n  type: t.b\n  source: /t\n" CORR                                                                  \
+	"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  transition: C\n"                        \
+	"- name: C\n  type: operation\n  actions:\n  - functionRef: f\n  transition: W\n"                              \
+	"- name: W\n  type: event\n  onEvents:\n  - eventRefs: [B]\n    eventDataFilter: {toStateData: '${ .b }'}\n  " \
+	"end: true\n"
 
 ENGINE_TEST(uncorrelated_event_starts_an_instance)
 {
-	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\nstates:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n"
-		"    eventDataFilter: {data: '${ .in }', toStateData: '${ .a }'}\n  end: true\n");
+	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\nstates:\n- name: S\n  "
+				      "type: event\n  onEvents:\n  - eventRefs: [A]\n"
+			"    eventDataFilter: {data: '${ .in }', toStateData: '${ .a }'}\n  end: true\n");
 	world_event(w, "1", "t.a", "", "{\"in\":5}");
 	world_event(w, "2", "t.x", "", "{}");
 	world_event(w, "1", "t.a", "", "{\"in\":5}");
@@ -98,9 +102,13 @@ ENGINE_TEST(full_inbox_sends_to_the_dead_letter)
 
 /* --- event states --- */
 
-#define WAIT(exclusive) "id: w\n" TOP "start: C\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n- name: D\n  type: t.d\n  source: /t\n" \
-	"states:\n- name: C\n  type: inject\n  data: {i: 1}\n  transition: W\n" \
-	"- name: W\n  type: event\n  exclusive: " exclusive "\n  timeouts: {eventTimeout: PT10S}\n  onEvents:\n  - eventRefs: [A, B]\n    actions:\n    - functionRef: {refName: f, arguments: {n: 1}}\n" \
+#define WAIT(exclusive)                                                                                                \
+	"id: w\n" TOP "start: C\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: "      \
+					     "t.b\n  source: /t\n- name: D\n  type: t.d\n  source: /t\n"               \
+	"states:\n- name: C\n  type: inject\n  data: {i: 1}\n  transition: W\n"                                        \
+	"- name: W\n  type: event\n  exclusive: " exclusive                                                            \
+	"\n  timeouts: {eventTimeout: PT10S}\n  onEvents:\n  - eventRefs: [A, B]\n    actions:\n    - functionRef: "   \
+	"{refName: f, arguments: {n: 1}}\n"                                                                            \
 	"  - eventRefs: [D]\n    actions:\n    - functionRef: {refName: f, arguments: {n: 2}}\n  end: true\n"
 
 ENGINE_TEST(exclusive_takes_any_event)
@@ -159,7 +167,9 @@ ENGINE_TEST(unkeyed_events_go_to_every_waiting_instance_and_are_never_early)
 	expect_output(w, "i2", "{\"i\":1,\"d\":1}");
 }
 
-#define JOIN(common) "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n" common "- name: B\n  type: t.b\n  source: /t\n" common \
+#define JOIN(common)                                                                                                   \
+	"id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n" common                               \
+	"- name: B\n  type: t.b\n  source: /t\n" common                                                                \
 	"states:\n- name: S\n  type: event\n  exclusive: false\n  onEvents:\n  - eventRefs: [A, B]\n  end: true\n"
 
 ENGINE_TEST(all_of_start_joins_correlated_events)
@@ -203,10 +213,14 @@ ENGINE_TEST(command_start_waits_for_its_start_event)
 /* The eventTimeout of a start state is the time between its events. */
 ENGINE_TEST(start_state_waits_without_end_for_its_first_event)
 {
-	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n"
-		"states:\n- name: S\n  type: event\n  exclusive: false\n  timeouts: {eventTimeout: PT10S}\n  onEvents:\n  - eventRefs: [A, B]\n  end: true\n");
+	world_deploy(w,
+		"id: w\n" TOP
+		"start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n"
+		"states:\n- name: S\n  type: event\n  exclusive: false\n  timeouts: {eventTimeout: PT10S}\n  "
+		"onEvents:\n  - eventRefs: [A, B]\n  end: true\n");
 	struct sl_plan *plan = sl_plans_current(w->plans, "default", "w", NULL);
-	const char *box = sl_route_local_box(&w->arena, 0, "default", "t.a"), *other = sl_route_local_box(&w->arena, 0, "default", "t.b");
+	const char *box = sl_route_local_box(&w->arena, 0, "default", "t.a"),
+		   *other = sl_route_local_box(&w->arena, 0, "default", "t.b");
 	const char *boxes[] = {box, other, box};
 	cr_assert(plan->start.await);
 	world_start(w, "i1", "w", "{}");
@@ -216,8 +230,10 @@ ENGINE_TEST(start_state_waits_without_end_for_its_first_event)
 		struct sl_msg msg;
 		sl_msg_init(&msg, SL_MSG_EVENT);
 		msg.to = boxes[i];
-		msg.event = json(sl_arena_printf(&w->arena, "{\"specversion\":\"1.0\",\"id\":\"%d\",\"source\":\"/t\",\"type\":\"%s\",\"data\":{\"n%d\":1}}", i,
-			i == 1 ? "t.b" : "t.a", i));
+		msg.event = json(sl_arena_printf(&w->arena,
+			"{\"specversion\":\"1.0\",\"id\":\"%d\",\"source\":\"/"
+			"t\",\"type\":\"%s\",\"data\":{\"n%d\":1}}",
+			i, i == 1 ? "t.b" : "t.a", i));
 		world_send(w, &msg);
 		if (i == 0) {
 			cr_expect_eq(world_timers(w), 1);
@@ -241,9 +257,13 @@ ENGINE_TEST(scalar_member_of_the_data_gives_the_value)
 
 /* --- event switch --- */
 
-#define SWITCH "id: w\n" TOP "start: W\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n" \
-	"states:\n- name: W\n  type: switch\n  timeouts: {eventTimeout: PT1H}\n  eventConditions:\n  - eventRef: A\n    transition: X\n  - eventRef: B\n    end: true\n  defaultCondition: {transition: Y}\n" \
-	"- name: X\n  type: inject\n  data: {x: 1}\n  end: true\n- name: Y\n  type: inject\n  data: {y: 1}\n  end: true\n"
+#define SWITCH                                                                                                         \
+	"id: w\n" TOP                                                                                                  \
+	"start: W\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: B\n  type: t.b\n  source: /t\n"              \
+	"states:\n- name: W\n  type: switch\n  timeouts: {eventTimeout: PT1H}\n  eventConditions:\n  - eventRef: A\n " \
+	"   transition: X\n  - eventRef: B\n    end: true\n  defaultCondition: {transition: Y}\n"                      \
+	"- name: X\n  type: inject\n  data: {x: 1}\n  end: true\n- name: Y\n  type: inject\n  data: {y: 1}\n  end: "   \
+	"true\n"
 
 ENGINE_TEST(switch_goes_where_the_event_leads)
 {
@@ -267,9 +287,13 @@ ENGINE_TEST(switch_takes_the_default_when_time_runs_out)
 
 /* --- callback --- */
 
-#define CALLBACK(value) "id: w\n" TOP "start: C\n" FUNCTIONS "errors:\n- name: bad\n  code: '500'\nevents:\n- name: Done\n  type: t.done\n  source: /t\n" value \
-	"states:\n- name: C\n  type: callback\n  action:\n    functionRef: f\n  eventRef: Done\n  eventDataFilter: {toStateData: '${ .done }'}\n" \
-	"  timeouts: {eventTimeout: PT1M}\n  onErrors:\n  - errorRef: bad\n    transition: H\n  end: true\n- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n"
+#define CALLBACK(value)                                                                                                \
+	"id: w\n" TOP "start: C\n" FUNCTIONS                                                                           \
+	"errors:\n- name: bad\n  code: '500'\nevents:\n- name: Done\n  type: t.done\n  source: /t\n" value             \
+	"states:\n- name: C\n  type: callback\n  action:\n    functionRef: f\n  eventRef: Done\n  eventDataFilter: "   \
+	"{toStateData: '${ .done }'}\n"                                                                                \
+	"  timeouts: {eventTimeout: PT1M}\n  onErrors:\n  - errorRef: bad\n    transition: H\n  end: true\n- name: "   \
+	"H\n  type: inject\n  data: {h: 1}\n  end: true\n"
 #define CALLBACK_KEY "  correlation:\n  - contextAttributeName: ticket\n    contextAttributeValue: '${ .ticket }'\n"
 
 ENGINE_TEST(callback_merges_result_then_event)
@@ -334,12 +358,17 @@ ENGINE_TEST(callback_whose_action_fails_is_handled)
 
 /* --- eventRef --- */
 
-#define REF(more) "id: w\n" TOP "start: O\n" FUNCTIONS "errors:\n- name: late\n  code: timeout\nevents:\n- name: Ask\n  type: t.ask\n  source: /w\n  kind: produced\n- name: Reply\n  type: t.reply\n  source: /t\n" \
-	"states:\n- name: O\n  type: operation\n  actions:\n  - name: talk\n    eventRef:\n      produceEventRef: Ask\n      data: '${ .q }'\n" more "  end: true\n"
+#define REF(more)                                                                                                      \
+	"id: w\n" TOP "start: O\n" FUNCTIONS                                                                           \
+	"errors:\n- name: late\n  code: timeout\nevents:\n- name: Ask\n  type: t.ask\n  source: /w\n  kind: "          \
+	"produced\n- name: Reply\n  type: t.reply\n  source: /t\n"                                                     \
+	"states:\n- name: O\n  type: operation\n  actions:\n  - name: talk\n    eventRef:\n      produceEventRef: "    \
+	"Ask\n      data: '${ .q }'\n" more "  end: true\n"
 
 ENGINE_TEST(event_ref_produces_and_takes_the_reply_as_result)
 {
-	world_deploy(w, REF("      consumeEventRef: Reply\n      consumeEventTimeout: PT10S\n    actionDataFilter: {results: '${ .answer }', toStateData: '${ .a }'}\n"));
+	world_deploy(w, REF("      consumeEventRef: Reply\n      consumeEventTimeout: PT10S\n    actionDataFilter: "
+			    "{results: '${ .answer }', toStateData: '${ .a }'}\n"));
 	world_start(w, "i1", "w", "{\"q\":\"why\"}");
 	jv ev = world_published(w, 0);
 	expect_json(sl_json_get(ev, "data"), "\"why\"");
@@ -385,11 +414,15 @@ ENGINE_TEST(event_by_workflowinstanceid_reaches_the_instance)
 
 ENGINE_TEST(workflows_talk_through_published_events)
 {
-	world_deploy(w, "id: ping\n" TOP "start: P\nevents:\n- name: Ping\n  type: t.ping\n  source: /w\n  kind: produced\n- name: Pong\n  type: t.pong\n  source: /w\n" CORR
-		"states:\n- name: P\n  type: inject\n  data: {}\n  transition: {nextState: W, produceEvents: [{eventRef: Ping, contextAttributes: {orderId: '${ .o }'}}]}\n"
-		"- name: W\n  type: event\n  onEvents:\n  - eventRefs: [Pong]\n  end: true\n");
-	world_deploy(w, "id: pong\n" TOP "start: S\nevents:\n- name: Ping\n  type: t.ping\n  source: /w\n" CORR "- name: Pong\n  type: t.pong\n  source: /w\n  kind: produced\n"
-		"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [Ping]\n  end: {produceEvents: [{eventRef: Pong, data: {pong: 1}}]}\n");
+	world_deploy(w, "id: ping\n" TOP "start: P\nevents:\n- name: Ping\n  type: t.ping\n  source: /w\n  kind: "
+					 "produced\n- name: Pong\n  type: t.pong\n  source: /w\n" CORR
+			"states:\n- name: P\n  type: inject\n  data: {}\n  transition: {nextState: W, produceEvents: "
+			"[{eventRef: Ping, contextAttributes: {orderId: '${ .o }'}}]}\n"
+			"- name: W\n  type: event\n  onEvents:\n  - eventRefs: [Pong]\n  end: true\n");
+	world_deploy(w, "id: pong\n" TOP "start: S\nevents:\n- name: Ping\n  type: t.ping\n  source: /w\n" CORR
+			"- name: Pong\n  type: t.pong\n  source: /w\n  kind: produced\n"
+			"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [Ping]\n  end: {produceEvents: "
+			"[{eventRef: Pong, data: {pong: 1}}]}\n");
 	world_start(w, "i1", "ping", "{\"o\":\"5\"}");
 	expect_output(w, "i1", "{\"o\":\"5\",\"pong\":1}");
 	jv ev = world_published(w, 1);
@@ -401,8 +434,10 @@ ENGINE_TEST(workflows_talk_through_published_events)
 ENGINE_TEST(trigger_loops_are_bounded)
 {
 	w->eng.limits.hops_max = 5;
-	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: Out\n  type: t.a\n  source: /t\n  kind: produced\n"
-		"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  end: {produceEvents: [{eventRef: Out}]}\n");
+	world_deploy(w, "id: w\n" TOP "start: S\nevents:\n- name: A\n  type: t.a\n  source: /t\n- name: Out\n  type: "
+				      "t.a\n  source: /t\n  kind: produced\n"
+			"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  end: {produceEvents: "
+			"[{eventRef: Out}]}\n");
 	world_event(w, "1", "t.a", "", "{}");
 	cr_expect_leq(w->published_count, 6);
 	cr_expect_geq(w->published_count, 4);

@@ -1,16 +1,21 @@
 /* Instances: transitions, switch, sleep, errors, timeouts of states and workflows, ends, limits. */
 #include "tests/unit/engine/harness.h"
 
-#define HEAD "id: w\nname: Test\nversion: '1.0.0'\nspecVersion: '0.8'\nstart: A\n" \
-	"functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: inc\n  type: expression\n  operation: '{n: (.n + 1)}'\n" \
-	"errors:\n- name: late\n  code: timeout\n- name: bad\n  code: '500'\n" \
-	"events:\n- name: Out\n  type: t.out\n  source: /out\n  kind: produced\n- name: Out2\n  type: t.out2\n  source: /out\n  kind: produced\n"
+#define HEAD                                                                                                           \
+	"id: w\nname: Test\nversion: '1.0.0'\nspecVersion: '0.8'\nstart: A\n"                                          \
+	"functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n- name: inc\n  type: expression\n " \
+	" operation: '{n: (.n + 1)}'\n"                                                                                \
+	"errors:\n- name: late\n  code: timeout\n- name: bad\n  code: '500'\n"                                         \
+	"events:\n- name: Out\n  type: t.out\n  source: /out\n  kind: produced\n- name: Out2\n  type: t.out2\n  "      \
+	"source: /out\n  kind: produced\n"
 
 ENGINE_TEST(switch_takes_the_first_condition_that_holds)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: switch\n  dataConditions:\n  - condition: '${ .n > 10 }'\n    transition: Big\n  - condition: .n > 5\n    end: true\n"
-		"  defaultCondition: {transition: Small}\n"
-		"- name: Big\n  type: inject\n  data: {r: big}\n  end: true\n- name: Small\n  type: inject\n  data: {r: small}\n  end: true\n");
+	world_deploy(w, HEAD "states:\n- name: A\n  type: switch\n  dataConditions:\n  - condition: '${ .n > 10 }'\n   "
+			     " transition: Big\n  - condition: .n > 5\n    end: true\n"
+			     "  defaultCondition: {transition: Small}\n"
+			     "- name: Big\n  type: inject\n  data: {r: big}\n  end: true\n- name: Small\n  type: "
+			     "inject\n  data: {r: small}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"n\":11}");
 	world_start(w, "i2", "w", "{\"n\":6}");
 	world_start(w, "i3", "w", "{\"n\":1}");
@@ -21,7 +26,8 @@ ENGINE_TEST(switch_takes_the_first_condition_that_holds)
 
 ENGINE_TEST(sleep_waits_and_goes_on)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: sleep\n  duration: PT1H\n  transition: B\n- name: B\n  type: inject\n  data: {b: 1}\n  end: true\n");
+	world_deploy(w, HEAD "states:\n- name: A\n  type: sleep\n  duration: PT1H\n  transition: B\n- name: B\n  type: "
+			     "inject\n  data: {b: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_status(w, "i1", "waiting");
 	world_advance(w, 3599999);
@@ -35,7 +41,9 @@ ENGINE_TEST(sleep_waits_and_goes_on)
 	cr_expect_eq(summary.expires_ms, summary.updated_ms + w->eng.limits.retention_ms);
 }
 
-#define LOOP "states:\n- name: A\n  type: operation\n  actions:\n  - functionRef: inc\n  transition: B\n- name: B\n  type: switch\n  dataConditions:\n" \
+#define LOOP                                                                                                           \
+	"states:\n- name: A\n  type: operation\n  actions:\n  - functionRef: inc\n  transition: B\n- name: B\n  "      \
+	"type: switch\n  dataConditions:\n"                                                                            \
 	"  - condition: .n < 300\n    transition: A\n  defaultCondition: {end: true}\n"
 
 ENGINE_TEST(loops_run_and_the_last_transitions_are_kept)
@@ -45,8 +53,7 @@ ENGINE_TEST(loops_run_and_the_last_transitions_are_kept)
 	expect_output(w, "i1", "{\"n\":300}");
 	struct world_actor *a = world_actor(w, "i1");
 	int kept = 0;
-	sl_map_each(&a->fields, e)
-		kept += strncmp(e->key, "t:", 2) == 0;
+	sl_map_each(&a->fields, e) kept += strncmp(e->key, "t:", 2) == 0;
 	cr_expect_eq(kept, 50);
 }
 
@@ -63,8 +70,8 @@ ENGINE_TEST(endless_loop_of_an_error_handler_is_bounded)
 {
 	w->eng.limits.steps_max = 500;
 	world_deploy(w, "id: w\nversion: '1.0.0'\nspecVersion: '0.8'\nname: T\nstart: A\nerrors:\n- name: expression\n"
-		"states:\n- name: A\n  type: foreach\n  inputCollection: '${ error(\"x\") }'\n  actions: []\n"
-		"  onErrors:\n  - errorRef: expression\n    transition: A\n  end: true\n");
+			"states:\n- name: A\n  type: foreach\n  inputCollection: '${ error(\"x\") }'\n  actions: []\n"
+			"  onErrors:\n  - errorRef: expression\n    transition: A\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	expect_status(w, "i1", "faulted");
 	expect_error(w, "i1", "too-big");
@@ -72,9 +79,12 @@ ENGINE_TEST(endless_loop_of_an_error_handler_is_bounded)
 
 ENGINE_TEST(handled_error_keeps_the_data_and_tells_the_error)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  stateDataFilter: {output: '${ {lost: 1} }'}\n  actions:\n  - functionRef: inc\n  - functionRef: f\n  onErrors:\n  - errorRef: bad\n    transition:\n      nextState: H\n"
-		"      produceEvents:\n      - eventRef: Out\n        data: '${ {n: .n, code: $WORKFLOW.error.status} }'\n  end: true\n"
-		"- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
+	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  stateDataFilter: {output: '${ {lost: 1} }'}\n  "
+			     "actions:\n  - functionRef: inc\n  - functionRef: f\n  onErrors:\n  - errorRef: bad\n    "
+			     "transition:\n      nextState: H\n"
+			     "      produceEvents:\n      - eventRef: Out\n        data: '${ {n: .n, code: "
+			     "$WORKFLOW.error.status} }'\n  end: true\n"
+			     "- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{\"n\":1}");
 	world_result(w, 0, NULL, "{\"status\":500,\"code\":\"e\"}");
 	expect_output(w, "i1", "{\"n\":2,\"h\":1}");
@@ -85,7 +95,9 @@ ENGINE_TEST(handled_error_keeps_the_data_and_tells_the_error)
 
 ENGINE_TEST(produced_events_carry_what_the_rulings_say)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: inject\n  data: {a: 1}\n  end:\n    produceEvents:\n    - eventRef: Out\n      data: '${ .a }'\n      contextAttributes: {BuyerId: '${ .b }', n: '7'}\n    - eventRef: Out2\n");
+	world_deploy(w, HEAD
+		"states:\n- name: A\n  type: inject\n  data: {a: 1}\n  end:\n    produceEvents:\n    - eventRef: Out\n "
+		"     data: '${ .a }'\n      contextAttributes: {BuyerId: '${ .b }', n: '7'}\n    - eventRef: Out2\n");
 	world_start(w, "i1", "w", "{\"b\":\"me\"}");
 	expect_output(w, "i1", "{\"a\":1,\"b\":\"me\"}");
 	cr_assert_eq(w->published_count, 2);
@@ -111,7 +123,9 @@ ENGINE_TEST(produced_events_carry_what_the_rulings_say)
 
 ENGINE_TEST(state_timeout_stops_the_state)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  timeouts: {stateExecTimeout: PT10S}\n  actions:\n  - functionRef: f\n  - functionRef: f\n  onErrors:\n  - errorRef: late\n    transition: H\n  end: true\n"
+	world_deploy(w, HEAD
+		"states:\n- name: A\n  type: operation\n  timeouts: {stateExecTimeout: PT10S}\n  actions:\n  - "
+		"functionRef: f\n  - functionRef: f\n  onErrors:\n  - errorRef: late\n    transition: H\n  end: true\n"
 		"- name: H\n  type: inject\n  data: {h: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_advance(w, 9000);
@@ -123,7 +137,8 @@ ENGINE_TEST(state_timeout_stops_the_state)
 
 ENGINE_TEST(state_timeout_unhandled_faults)
 {
-	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  timeouts: {stateExecTimeout: PT10S}\n  actions:\n  - functionRef: f\n  end: true\n");
+	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  timeouts: {stateExecTimeout: PT10S}\n  "
+			     "actions:\n  - functionRef: f\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_advance(w, 10000);
 	expect_status(w, "i1", "faulted");
@@ -134,7 +149,9 @@ ENGINE_TEST(state_timeout_unhandled_faults)
 
 ENGINE_TEST(workflow_timeout_lets_the_running_state_finish)
 {
-	world_deploy(w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  transition: B\n- name: B\n  type: inject\n  data: {b: 1}\n  end: true\n");
+	world_deploy(
+		w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: operation\n  actions:\n  "
+			"- functionRef: f\n  transition: B\n- name: B\n  type: inject\n  data: {b: 1}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_advance(w, 10000);
 	expect_status(w, "i1", "running");
@@ -145,7 +162,8 @@ ENGINE_TEST(workflow_timeout_lets_the_running_state_finish)
 
 ENGINE_TEST(workflow_timeout_ends_a_waiting_state)
 {
-	world_deploy(w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: sleep\n  duration: PT1H\n  end: true\n");
+	world_deploy(w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: sleep\n  duration: "
+			     "PT1H\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_advance(w, 10000);
 	expect_status(w, "i1", "cancelled");
@@ -155,8 +173,11 @@ ENGINE_TEST(workflow_timeout_ends_a_waiting_state)
 /* runBefore is not lowered yet; the engine knows it already. */
 ENGINE_TEST(workflow_timeout_interrupts_and_runs_before)
 {
-	struct sl_plan *plan = world_compile(w, HEAD "timeouts:\n  workflowExecTimeout: {duration: PT10S, interrupt: true}\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n"
-		"- name: R\n  type: operation\n  actions:\n  - functionRef: f\n  transition: S\n- name: S\n  type: inject\n  data: {}\n  end: true\n");
+	struct sl_plan *plan = world_compile(w,
+		HEAD "timeouts:\n  workflowExecTimeout: {duration: PT10S, interrupt: true}\nstates:\n- name: A\n  "
+		     "type: operation\n  actions:\n  - functionRef: f\n  end: true\n"
+		     "- name: R\n  type: operation\n  actions:\n  - functionRef: f\n  transition: S\n- name: S\n  "
+		     "type: inject\n  data: {}\n  end: true\n");
 	plan->timeouts.run_before = 1;
 	world_deploy_plan(w, plan);
 	world_start(w, "i1", "w", "{}");
@@ -171,7 +192,8 @@ ENGINE_TEST(workflow_timeout_interrupts_and_runs_before)
 
 ENGINE_TEST(workflow_that_ends_in_time_cancels_its_timer)
 {
-	world_deploy(w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  end: true\n");
+	world_deploy(w, HEAD "timeouts: {workflowExecTimeout: PT10S}\nstates:\n- name: A\n  type: operation\n  "
+			     "actions:\n  - functionRef: f\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	cr_expect_eq(world_timers(w), 1);
 	world_result(w, 0, "{}", NULL);
@@ -182,9 +204,15 @@ ENGINE_TEST(workflow_that_ends_in_time_cancels_its_timer)
 ENGINE_TEST(data_over_the_limit_fault_the_instance_and_go)
 {
 	w->eng.limits.state_bytes_max = 200;
-	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: f\n  end: true\n");
+	world_deploy(w, HEAD "states:\n- name: A\n  type: operation\n  actions:\n  - functionRef: f\n  - functionRef: "
+			     "f\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
-	world_result(w, 0, "{\"a\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}", NULL);
+	world_result(w, 0,
+		"{\"a\":"
+		"\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+		"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+		"xxxx\"}",
+		NULL);
 	expect_status(w, "i1", "faulted");
 	expect_error(w, "i1", "too-big");
 	cr_expect(world_cancelled(w, 1));

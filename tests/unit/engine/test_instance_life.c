@@ -5,7 +5,10 @@
 #define FUNCTIONS "functions:\n- name: f\n  type: custom\n  operation: POST http://x.test/f\n"
 #define CORR "  correlation:\n  - contextAttributeName: orderId\n"
 #define ORDER "\"orderid\":\"7\","
-#define CALLS "id: w\n" TOP "start: A\n" FUNCTIONS "states:\n- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT1H}\n  actions:\n  - functionRef: f\n  - functionRef: f\n  end: true\n"
+#define CALLS                                                                                                          \
+	"id: w\n" TOP "start: A\n" FUNCTIONS                                                                           \
+	"states:\n- name: A\n  type: operation\n  timeouts: {actionExecTimeout: PT1H}\n  actions:\n  - functionRef: "  \
+	"f\n  - functionRef: f\n  end: true\n"
 
 ENGINE_TEST(cancel_stops_everything)
 {
@@ -115,7 +118,8 @@ Test(engine, purge_and_start_in_one_batch_leave_only_the_new_fields)
 	sl_actor_changes(a->actor, &w->arena, &fields, &count, &gone);
 	cr_expect_not(gone);
 	for (int i = 0; i < count; i++)
-		deleted += !fields[i].value.ptr && (strcmp(fields[i].name, "out") == 0 || strcmp(fields[i].name, "t:1") == 0);
+		deleted += !fields[i].value.ptr &&
+			   (strcmp(fields[i].name, "out") == 0 || strcmp(fields[i].name, "t:1") == 0);
 	cr_expect_eq(deleted, 2);
 	sl_effects_release(&fx);
 	world_free(w);
@@ -170,8 +174,11 @@ ENGINE_TEST(retry_enters_the_failed_node_again)
 
 ENGINE_TEST(retry_of_parallel_work_goes_on_everywhere)
 {
-	world_deploy(w, "id: w\n" TOP "start: A\n" FUNCTIONS "states:\n- name: A\n  type: parallel\n  timeouts: {stateExecTimeout: PT1H}\n  branches:\n"
-		"  - name: B1\n    actions:\n    - functionRef: f\n  - name: B2\n    actions:\n    - functionRef: f\n  - name: B3\n    actions:\n    - functionRef: f\n      sleep: {after: PT10S}\n  end: true\n");
+	world_deploy(w,
+		"id: w\n" TOP "start: A\n" FUNCTIONS
+		"states:\n- name: A\n  type: parallel\n  timeouts: {stateExecTimeout: PT1H}\n  branches:\n"
+		"  - name: B1\n    actions:\n    - functionRef: f\n  - name: B2\n    actions:\n    - functionRef: f\n  "
+		"- name: B3\n    actions:\n    - functionRef: f\n      sleep: {after: PT10S}\n  end: true\n");
 	world_start(w, "i1", "w", "{}");
 	world_result(w, 0, "{\"a\":1}", NULL);
 	world_result(w, 2, "{\"c\":3}", NULL);
@@ -188,8 +195,10 @@ ENGINE_TEST(retry_of_parallel_work_goes_on_everywhere)
 /* The way out fails: retry goes it again, and does not filter twice. */
 ENGINE_TEST(retry_of_a_failing_way_out_does_not_repeat_the_state)
 {
-	world_deploy(w, "id: w\n" TOP "start: A\nevents:\n- name: Out\n  type: t.out\n  source: /o\n  kind: produced\nstates:\n- name: A\n  type: inject\n  data: {n: 1}\n"
-		"  stateDataFilter: {output: '${ {n: (.n + 1)} }'}\n  end: {produceEvents: [{eventRef: Out, contextAttributes: {bad: '${ [] }'}}]}\n");
+	world_deploy(w, "id: w\n" TOP "start: A\nevents:\n- name: Out\n  type: t.out\n  source: /o\n  kind: "
+				      "produced\nstates:\n- name: A\n  type: inject\n  data: {n: 1}\n"
+			"  stateDataFilter: {output: '${ {n: (.n + 1)} }'}\n  end: {produceEvents: [{eventRef: Out, "
+			"contextAttributes: {bad: '${ [] }'}}]}\n");
 	world_start(w, "i1", "w", "{}");
 	expect_error(w, "i1", "data");
 	for (int i = 0; i < 2; i++) {
@@ -199,9 +208,12 @@ ENGINE_TEST(retry_of_a_failing_way_out_does_not_repeat_the_state)
 	}
 }
 
-#define ORDERS "id: orders\n" TOP "start: S\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n" CORR "- name: B\n  type: t.b\n  source: /t\n" CORR \
-	"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  transition: C\n" \
-	"- name: C\n  type: operation\n  actions:\n  - functionRef: f\n  transition: W\n- name: W\n  type: event\n  onEvents:\n  - eventRefs: [B]\n  end: true\n"
+#define ORDERS                                                                                                         \
+	"id: orders\n" TOP "start: S\n" FUNCTIONS "events:\n- name: A\n  type: t.a\n  source: /t\n" CORR               \
+	"- name: B\n  type: t.b\n  source: /t\n" CORR                                                                  \
+	"states:\n- name: S\n  type: event\n  onEvents:\n  - eventRefs: [A]\n  transition: C\n"                        \
+	"- name: C\n  type: operation\n  actions:\n  - functionRef: f\n  transition: W\n- name: W\n  type: event\n  "  \
+	"onEvents:\n  - eventRefs: [B]\n  end: true\n"
 
 ENGINE_TEST(retry_asks_for_the_claim_and_takes_it)
 {
@@ -297,7 +309,8 @@ ENGINE_TEST(lifecycle_events_tell_start_and_end)
 	jv_free(data);
 	world_start(w, "i2", "w", "{}");
 	world_result(w, 2, NULL, "{\"code\":\"x\"}");
-	cr_expect_str_eq(sl_json_str(world_last(w, SL_MSG_LIFECYCLE)->event, "type"), "io.serverlessworkflow.workflow.faulted.v1");
+	cr_expect_str_eq(sl_json_str(world_last(w, SL_MSG_LIFECYCLE)->event, "type"),
+		"io.serverlessworkflow.workflow.faulted.v1");
 	world_start(w, "i3", "w", "{}");
 	world_command(w, SL_MSG_CANCEL, "i3");
 	cr_expect_eq(world_count(w, SL_MSG_LIFECYCLE), 6);
@@ -322,9 +335,8 @@ static int load_with(struct world *w, const char *field, const char *value)
 	struct sl_diags diags;
 	int count = 0;
 	sl_diags_init(&diags);
-	sl_map_each(&a->fields, e)
-		if (strcmp(e->key, field) != 0)
-			fields[count++] = (struct sl_field){e->key, {e->value, strlen(e->value)}};
+	sl_map_each(&a->fields, e) if (strcmp(e->key, field) != 0) fields[count++] =
+		(struct sl_field){e->key, {e->value, strlen(e->value)}};
 	if (value)
 		fields[count++] = (struct sl_field){field, {value, strlen(value)}};
 	struct sl_actor *actor = sl_actor_new("default", "i1");

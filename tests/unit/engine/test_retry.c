@@ -71,7 +71,8 @@ Test(retry, unit_is_derived_and_spread)
 {
 	double a = sl_retry_unit(1, "i", "/n", 1), low = 1, high = -1;
 	cr_expect_float_eq(a, sl_retry_unit(1, "i", "/n", 1), 0);
-	cr_expect(a != sl_retry_unit(1, "i", "/n", 2) && a != sl_retry_unit(2, "i", "/n", 1) && a != sl_retry_unit(1, "j", "/n", 1));
+	cr_expect(a != sl_retry_unit(1, "i", "/n", 2) && a != sl_retry_unit(2, "i", "/n", 1) &&
+		  a != sl_retry_unit(1, "j", "/n", 1));
 	for (int i = 0; i < 200; i++) {
 		double u = sl_retry_unit(7, "i", "/n", i);
 		cr_assert(u >= -1 && u <= 1);
@@ -85,7 +86,8 @@ Test(retry, rule_matches_code_or_status_as_text)
 {
 	struct sl_match matches[] = {{.kind = SL_MATCH_CODE, .text = "404"}, {.kind = SL_MATCH_CODE, .text = "gone"}};
 	struct sl_rule rule = {.matches = matches, .match_count = 2};
-	jv by_status = sl_error_new(NULL, 404, NULL, NULL), by_code = sl_error_new("gone", 410, NULL, NULL), other = sl_error_new("x", 500, NULL, NULL);
+	jv by_status = sl_error_new(NULL, 404, NULL, NULL), by_code = sl_error_new("gone", 410, NULL, NULL),
+	   other = sl_error_new("x", 500, NULL, NULL);
 	cr_expect(sl_rule_matches(&rule, by_status, false));
 	cr_expect(sl_rule_matches(&rule, by_code, false));
 	cr_expect_not(sl_rule_matches(&rule, other, false));
