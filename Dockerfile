@@ -32,7 +32,8 @@ RUN apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ca-certificates tzdata \
 		$(cat /usr/share/sluice/packages) >/dev/null && \
 	rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb && \
-	useradd --system --uid 10001 --user-group --no-create-home --home-dir / --shell /usr/sbin/nologin sluice
+	groupadd --system --gid 10001 sluice && \
+	useradd --system --uid 10001 --gid sluice --no-create-home --home-dir / --shell /usr/sbin/nologin sluice
 COPY --from=build /out/bin/ /usr/local/bin/
 COPY deploy/docker/sluice-entrypoint deploy/docker/sluice-health /usr/local/bin/
 ENV TZ=UTC LANG=C.UTF-8 SLUICE_HTTP_ADDRESS=0.0.0.0 SLUICE_HTTP_PORT=8080

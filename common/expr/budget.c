@@ -1,5 +1,6 @@
 /* The soft budget of an evaluation: timer, signal, jq_halt. */
 #include "common/expr/budget.h"
+#include "common/base/log.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -7,7 +8,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/log.h"
 
 #define BUDGET_SIGNAL (SIGRTMIN + 4)
 
@@ -19,7 +19,7 @@ static __thread struct {
 	timer_t timer;
 	bool made;
 	jq_state *jq;
-	volatile sig_atomic_t running;  /* inside jq_next: the handler may halt */
+	volatile sig_atomic_t running; /* inside jq_next: the handler may halt */
 	volatile sig_atomic_t armed, spent;
 } budget;
 

@@ -70,7 +70,7 @@ static bool operand(struct tokens *t, struct sl_fast_operand *ret)
 			const char *name = take(t, &len);
 			ret->value = jv_array_append(ret->value, jv_string_sized(name, (int)len));
 		} else if (kind(t) == SL_TOK_LBRACKET && kind_behind(t, 2) == SL_TOK_RBRACKET &&
-			(kind_behind(t, 1) == SL_TOK_INT || kind_behind(t, 1) == SL_TOK_STRING)) {
+			   (kind_behind(t, 1) == SL_TOK_INT || kind_behind(t, 1) == SL_TOK_STRING)) {
 			t->at++;
 			ret->value = jv_array_append(ret->value, literal(t));
 			t->at++;
@@ -86,7 +86,9 @@ static void strip(struct tokens *t)
 	while (t->end - t->at > 2 && kind(t) == SL_TOK_LPAREN && t->lex->tokens[t->end - 1].kind == SL_TOK_RPAREN) {
 		int depth = 0;
 		for (int i = t->at; i < t->end - 1; i++) {
-			depth += t->lex->tokens[i].kind == SL_TOK_LPAREN ? 1 : t->lex->tokens[i].kind == SL_TOK_RPAREN ? -1 : 0;
+			depth += t->lex->tokens[i].kind == SL_TOK_LPAREN   ? 1
+				 : t->lex->tokens[i].kind == SL_TOK_RPAREN ? -1
+									   : 0;
 			if (depth == 0)
 				return;
 		}

@@ -11,12 +11,12 @@ enum sl_fast_kind { SL_FAST_NONE, SL_FAST_CONST, SL_FAST_PATH, SL_FAST_COMPARE }
 
 struct sl_fast_operand {
 	bool is_const;
-	const char *var;        /* PATH from a variable; NULL: from the input. In the arena */
-	jv value;               /* the constant, or an array of keys */
+	const char *var; /* PATH from a variable; NULL: from the input. In the arena */
+	jv value;	 /* the constant, or an array of keys */
 };
 struct sl_fast {
 	enum sl_fast_kind kind;
-	enum sl_tok op;         /* COMPARE */
+	enum sl_tok op; /* COMPARE */
 	struct sl_fast_operand left, right;
 };
 

@@ -1,22 +1,22 @@
 /* A real tokenizer of jq text: refused words, variables, `fn:` substitution, balanced brackets (A68, A69). */
 #include "common/expr/lex.h"
+#include "common/base/text.h"
+#include "common/expr/words.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/text.h"
-#include "common/expr/words.h"
 
 enum open_kind { OPEN_PAREN, OPEN_BRACKET, OPEN_BRACE, OPEN_INTERP, OPEN_IF, OPEN_PARAMS };
 
 struct open {
 	enum open_kind kind;
-	bool key;               /* OPEN_BRACE: an object key may come here */
-	bool has_else;          /* OPEN_IF */
-	int semicolons;         /* OPEN_PAREN of a call: arguments so far, less one */
-	int defs;               /* OPEN_PAREN: definitions whose `;` is still to come */
-	const char *call;       /* its function, or NULL */
+	bool key;	  /* OPEN_BRACE: an object key may come here */
+	bool has_else;	  /* OPEN_IF */
+	int semicolons;	  /* OPEN_PAREN of a call: arguments so far, less one */
+	int defs;	  /* OPEN_PAREN: definitions whose `;` is still to come */
+	const char *call; /* its function, or NULL */
 	size_t call_len;
 };
 
@@ -26,14 +26,14 @@ struct scan {
 	const char *at, *end;
 	struct open stack[SL_LEX_STACK];
 	int depth;
-	bool after_def;         /* the next name is being defined */
-	bool after_def_name;    /* parameters may come */
-	bool after_term;        /* the last token ended a term (for `.a.[0]`) */
-	bool after_dot;         /* the last token was a lone dot behind a term */
+	bool after_def;	     /* the next name is being defined */
+	bool after_def_name; /* parameters may come */
+	bool after_term;     /* the last token ended a term (for `.a.[0]`) */
+	bool after_dot;	     /* the last token was a lone dot behind a term */
 };
 
-#define COST_TOKEN 6            /* code words of an ordinary token, generously */
-#define COST_ASSIGN 64          /* of `|=`, `+=`, ...: libjq expands them */
+#define COST_TOKEN 6   /* code words of an ordinary token, generously */
+#define COST_ASSIGN 64 /* of `|=`, `+=`, ...: libjq expands them */
 
 static int scan_text(struct sl_lex *lex, const char *text, size_t len);
 
@@ -114,7 +114,8 @@ static int comment(struct scan *s)
 	if (last > from && last[-1] == '\r')
 		last--;
 	if (memchr(from, '\r', (size_t)(last - from)) || last[-1] == '\\')
-		return fail(s->lex, "A69", "a comment with a carriage return or a backslash before the line's end is not the "
+		return fail(s->lex, "A69",
+			"a comment with a carriage return or a backslash before the line's end is not the "
 			"same in all versions of jq");
 	return 0;
 }
@@ -165,11 +166,13 @@ static int check_call(struct sl_lex *lex, const char *name, size_t len, int arit
 		return 0;
 	if (sl_words_later(name, len, arity, &instead)) {
 		if (instead)
-			return fail(lex, "A69", "`%.*s` is not in every version of jq; write `%s` instead", (int)len, name, instead);
+			return fail(lex, "A69", "`%.*s` is not in every version of jq; write `%s` instead", (int)len,
+				name, instead);
 		return fail(lex, "A69", "`%.*s` is not in every version of jq", (int)len, name);
 	}
 	if (sl_words_known(name, len))
-		return fail(lex, NULL, "`%.*s` is not defined with %d argument%s", (int)len, name, arity, arity == 1 ? "" : "s");
+		return fail(lex, NULL, "`%.*s` is not defined with %d argument%s", (int)len, name, arity,
+			arity == 1 ? "" : "s");
 	return fail(lex, NULL, "`%.*s` is not defined", (int)len, name);
 }
 
@@ -258,8 +261,9 @@ static int number(struct scan *s)
 	char c = peek(s, 0);
 	if (c == '.')
 		return fail(s->lex, NULL, "`%.*s.` is not a number", (int)(s->at - from), from);
-	if ((c == 'e' || c == 'E') && (isdigit((unsigned char)peek(s, 1)) ||
-		((peek(s, 1) == '+' || peek(s, 1) == '-') && isdigit((unsigned char)peek(s, 2))))) {
+	if ((c == 'e' || c == 'E') &&
+		(isdigit((unsigned char)peek(s, 1)) ||
+			((peek(s, 1) == '+' || peek(s, 1) == '-') && isdigit((unsigned char)peek(s, 2))))) {
 		integer = false;
 		s->at += 2;
 		while (isdigit((unsigned char)peek(s, 0)))
@@ -311,7 +315,7 @@ static int variable(struct scan *s)
 		return fail(lex, NULL, "`$%.*s` is refused: names that begin with __ are jq's own", (int)len, name);
 	struct open *open = top(s);
 	if (open && open->kind == OPEN_PARAMS)
-		sl_map_setn(&lex->defs, name, len, lex);        /* `def f($a)` defines `a` too */
+		sl_map_setn(&lex->defs, name, len, lex); /* `def f($a)` defines `a` too */
 	sl_map_setn(&lex->vars, name, len, lex);
 	size_t from = lex->out.len;
 	sl_buf_add(&lex->out, name - 1, len + 1);
@@ -328,7 +332,8 @@ static int function(struct scan *s)
 	const char *name = s->at + 3;
 	size_t left = (size_t)(s->end - name), best = 0;
 	if (lex->functions) {
-		sl_map_each(lex->functions, e) {
+		sl_map_each(lex->functions, e)
+		{
 			if (e->len <= left && e->len > best && !memcmp(e->key, name, e->len) &&
 				(e->len == left || !name_char(name[e->len]) || !name_char(name[e->len - 1]))) {
 				fn = e->value;
@@ -344,7 +349,8 @@ static int function(struct scan *s)
 		if (!len)
 			return fail(lex, "A68", "`fn:` without a function name behind it");
 		if (!lex->ignore_unknown_fn)
-			return fail(lex, "A68", "`fn:%.*s`: there is no expression function of that name", (int)len, name);
+			return fail(
+				lex, "A68", "`fn:%.*s`: there is no expression function of that name", (int)len, name);
 		s->at = name + len;
 		emit(lex, SL_TOK_OTHER, "null", 4);
 		s->after_term = true;
@@ -386,7 +392,8 @@ static int keyword(struct scan *s, const char *name, size_t len)
 		if (!open || open->kind != OPEN_IF)
 			return fail(lex, NULL, "`%.*s` without `if`", (int)len, name);
 		if (is_end && !open->has_else)
-			return fail(lex, "A69", "`if` without `else` is not in every version of jq; write `else . end`");
+			return fail(
+				lex, "A69", "`if` without `else` is not in every version of jq; write `else . end`");
 		open->has_else |= is_else;
 	}
 	if (is_end) {
@@ -407,10 +414,22 @@ static void note_use(struct sl_lex *lex, const char *name, size_t len)
 		const char *name;
 		enum sl_use use;
 	} uses[] = {
-		{"now", SL_USE_NOW}, {"implode", SL_USE_IMPLODE}, {"limit", SL_USE_LIMIT}, {"index", SL_USE_INDEX},
-		{"rindex", SL_USE_INDEX}, {"indices", SL_USE_INDEX}, {"match", SL_USE_REGEX}, {"capture", SL_USE_REGEX},
-		{"scan", SL_USE_REGEX}, {"split", SL_USE_REGEX}, {"splits", SL_USE_REGEX}, {"sub", SL_USE_REGEX},
-		{"gsub", SL_USE_REGEX}, {"strftime", SL_USE_DATE}, {"todate", SL_USE_DATE}, {"todateiso8601", SL_USE_DATE},
+		{"now", SL_USE_NOW},
+		{"implode", SL_USE_IMPLODE},
+		{"limit", SL_USE_LIMIT},
+		{"index", SL_USE_INDEX},
+		{"rindex", SL_USE_INDEX},
+		{"indices", SL_USE_INDEX},
+		{"match", SL_USE_REGEX},
+		{"capture", SL_USE_REGEX},
+		{"scan", SL_USE_REGEX},
+		{"split", SL_USE_REGEX},
+		{"splits", SL_USE_REGEX},
+		{"sub", SL_USE_REGEX},
+		{"gsub", SL_USE_REGEX},
+		{"strftime", SL_USE_DATE},
+		{"todate", SL_USE_DATE},
+		{"todateiso8601", SL_USE_DATE},
 	};
 	for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
 		if (len == strlen(uses[i].name) && !memcmp(name, uses[i].name, len))
@@ -457,7 +476,7 @@ static int name(struct scan *s)
 	if (memchr(from, ':', len))
 		return fail(lex, NULL, "`%.*s` is refused: module directives are not allowed", (int)len, from);
 	bool word = (len == 4 && (!memcmp(from, "true", 4) || !memcmp(from, "null", 4))) ||
-		(len == 5 && !memcmp(from, "false", 5));
+		    (len == 5 && !memcmp(from, "false", 5));
 	emit(lex, word && follows != '(' ? SL_TOK_WORD : SL_TOK_OTHER, from, len);
 	s->after_term = true;
 	if (word && follows != '(')
@@ -465,7 +484,7 @@ static int name(struct scan *s)
 	note_use(lex, from, len);
 	if (follows != '(')
 		return check_call(lex, from, len, 0);
-	while (s->at < next) {          /* only blanks and comments: drop them */
+	while (s->at < next) { /* only blanks and comments: drop them */
 		if (*s->at == '#') {
 			if (comment(s))
 				return SL_EEXPR;
@@ -534,14 +553,33 @@ static int operator(struct scan *s)
 		const char *text;
 		enum sl_tok kind;
 		int cost;
-	} operators[] = {       /* longest first */
-		{"?//", SL_TOK_OTHER, 0}, {"//=", SL_TOK_OTHER, COST_ASSIGN}, {"//", SL_TOK_OTHER, 8},
-		{"|=", SL_TOK_OTHER, COST_ASSIGN}, {"+=", SL_TOK_OTHER, COST_ASSIGN}, {"-=", SL_TOK_OTHER, COST_ASSIGN},
-		{"*=", SL_TOK_OTHER, COST_ASSIGN}, {"/=", SL_TOK_OTHER, COST_ASSIGN}, {"%=", SL_TOK_OTHER, COST_ASSIGN},
-		{"==", SL_TOK_EQ, 0}, {"!=", SL_TOK_NE, 0}, {"<=", SL_TOK_LE, 0}, {">=", SL_TOK_GE, 0},
-		{"<", SL_TOK_LT, 0}, {">", SL_TOK_GT, 0}, {"=", SL_TOK_OTHER, COST_ASSIGN}, {"?", SL_TOK_OTHER, 6},
-		{";", SL_TOK_OTHER, 0}, {",", SL_TOK_OTHER, 0}, {":", SL_TOK_OTHER, 0}, {"|", SL_TOK_OTHER, 0},
-		{"+", SL_TOK_OTHER, 0}, {"-", SL_TOK_OTHER, 0}, {"*", SL_TOK_OTHER, 0}, {"/", SL_TOK_OTHER, 0},
+	} operators[] = {
+		/* longest first */
+		{"?//", SL_TOK_OTHER, 0},
+		{"//=", SL_TOK_OTHER, COST_ASSIGN},
+		{"//", SL_TOK_OTHER, 8},
+		{"|=", SL_TOK_OTHER, COST_ASSIGN},
+		{"+=", SL_TOK_OTHER, COST_ASSIGN},
+		{"-=", SL_TOK_OTHER, COST_ASSIGN},
+		{"*=", SL_TOK_OTHER, COST_ASSIGN},
+		{"/=", SL_TOK_OTHER, COST_ASSIGN},
+		{"%=", SL_TOK_OTHER, COST_ASSIGN},
+		{"==", SL_TOK_EQ, 0},
+		{"!=", SL_TOK_NE, 0},
+		{"<=", SL_TOK_LE, 0},
+		{">=", SL_TOK_GE, 0},
+		{"<", SL_TOK_LT, 0},
+		{">", SL_TOK_GT, 0},
+		{"=", SL_TOK_OTHER, COST_ASSIGN},
+		{"?", SL_TOK_OTHER, 6},
+		{";", SL_TOK_OTHER, 0},
+		{",", SL_TOK_OTHER, 0},
+		{":", SL_TOK_OTHER, 0},
+		{"|", SL_TOK_OTHER, 0},
+		{"+", SL_TOK_OTHER, 0},
+		{"-", SL_TOK_OTHER, 0},
+		{"*", SL_TOK_OTHER, 0},
+		{"/", SL_TOK_OTHER, 0},
 		{"%", SL_TOK_OTHER, 0},
 	};
 	size_t left = (size_t)(s->end - s->at);
@@ -576,16 +614,21 @@ static int bracket(struct scan *s)
 {
 	struct sl_lex *lex = s->lex;
 	char c = *s->at;
-	enum sl_tok kind = c == '[' ? SL_TOK_LBRACKET : c == ']' ? SL_TOK_RBRACKET : c == '(' ? SL_TOK_LPAREN :
-		c == ')' ? SL_TOK_RPAREN : SL_TOK_OTHER;
+	enum sl_tok kind = c == '['   ? SL_TOK_LBRACKET
+			   : c == ']' ? SL_TOK_RBRACKET
+			   : c == '(' ? SL_TOK_LPAREN
+			   : c == ')' ? SL_TOK_RPAREN
+				      : SL_TOK_OTHER;
 	bool after_dot = s->after_dot;
 	s->at++;
 	emit(lex, kind, &c, 1);
 	if (c == '[' && after_dot)
 		return fail(lex, "A69", "`.[` behind a term is not in every version of jq; leave the dot out");
 	if (c == '(' || c == '[' || c == '{') {
-		enum open_kind open = c == '[' ? OPEN_BRACKET : c == '{' ? OPEN_BRACE :
-			s->after_def_name ? OPEN_PARAMS : OPEN_PAREN;
+		enum open_kind open = c == '['		  ? OPEN_BRACKET
+				      : c == '{'	  ? OPEN_BRACE
+				      : s->after_def_name ? OPEN_PARAMS
+							  : OPEN_PAREN;
 		s->after_term = false;
 		return push(s, open);
 	}
@@ -626,7 +669,7 @@ static int one(struct scan *s)
 	if (after_dot)
 		s->after_dot = false;
 	if (def)
-		s->after_def = false;   /* name() has taken it */
+		s->after_def = false; /* name() has taken it */
 	return err;
 }
 
@@ -649,7 +692,8 @@ static int scan_until(struct scan *s, int depth)
 		if (one(s))
 			return SL_EEXPR;
 		if (lex->out.len > SL_LEX_OUT_MAX)
-			return fail(lex, NULL, "the expression is longer than %u KiB after its functions are substituted",
+			return fail(lex, NULL,
+				"the expression is longer than %u KiB after its functions are substituted",
 				SL_LEX_OUT_MAX >> 10);
 		if (s->depth == depth)
 			return 0;
@@ -660,7 +704,8 @@ static int scan_until(struct scan *s, int depth)
 static int scan_text(struct sl_lex *lex, const char *text, size_t len)
 {
 	if (len > SL_LEX_TEXT_MAX)
-		return fail(lex, NULL, "an expression may have %u KiB, this one has %zu bytes", SL_LEX_TEXT_MAX >> 10, len);
+		return fail(
+			lex, NULL, "an expression may have %u KiB, this one has %zu bytes", SL_LEX_TEXT_MAX >> 10, len);
 	if (!sl_utf8_valid(text, len))
 		return fail(lex, NULL, "the expression is not valid UTF-8");
 	struct scan *s = calloc(1, sizeof(*s));
@@ -674,7 +719,8 @@ static int scan_text(struct sl_lex *lex, const char *text, size_t len)
 		err = scan_until(s, -1);
 	if (!err && s->depth) {
 		const struct open *open = top(s);
-		err = fail(lex, NULL, "`%s` is not closed%s", open_texts[open->kind], open->kind == OPEN_IF ? " with `end`" : "");
+		err = fail(lex, NULL, "`%s` is not closed%s", open_texts[open->kind],
+			open->kind == OPEN_IF ? " with `end`" : "");
 	}
 	free(s);
 	return err;

@@ -1,9 +1,9 @@
 /* Trees of expressions: checking one against its site, templates (A64), evaluation leaf by leaf. */
+#include "common/base/log.h"
+#include "common/expr/program.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
-#include "common/expr/program.h"
 
 #define SHORT_TEXT 80
 #define TEMPLATE_DEPTH 200
@@ -23,8 +23,8 @@ void sl_expr_shorten(struct sl_buf *out, const char *text, size_t len)
 }
 
 /* One diagnostic that quotes the expression. */
-static int refuse(struct sl_diags *diags, const struct sl_expr_site *site, const char *text, size_t len, const char *rule,
-	const char *message)
+static int refuse(struct sl_diags *diags, const struct sl_expr_site *site, const char *text, size_t len,
+	const char *rule, const char *message)
 {
 	struct sl_buf shown;
 	sl_buf_init(&shown);
@@ -33,8 +33,8 @@ static int refuse(struct sl_diags *diags, const struct sl_expr_site *site, const
 	while (len && strchr(" \n\t", text[len - 1]))
 		len--;
 	sl_expr_shorten(&shown, text, len);
-	sl_diag_error(diags, SL_EEXPR, site ? site->loc : SL_NOWHERE, site ? site->pointer : NULL, "expression `%s`: %s",
-		shown.data ? shown.data : "", message);
+	sl_diag_error(diags, SL_EEXPR, site ? site->loc : SL_NOWHERE, site ? site->pointer : NULL,
+		"expression `%s`: %s", shown.data ? shown.data : "", message);
 	if (rule && diags)
 		sl_diag_rule(diags, rule);
 	sl_buf_release(&shown);
@@ -71,23 +71,27 @@ struct sl_node *sl_node_const(struct sl_program *prog, jv value)
 	return node;
 }
 
-/* What libjq is to compile. `all`: bind every variable that is named (a function's text alone); else those of the site. */
-static struct sl_unit unit_of(struct sl_program *prog, const struct sl_lex *lex, const struct sl_expr_site *site, bool all)
+/* What libjq is to compile. `all`: bind every variable that is named (a function's text alone); else those of the site.
+ */
+static struct sl_unit unit_of(
+	struct sl_program *prog, const struct sl_lex *lex, const struct sl_expr_site *site, bool all)
 {
 	const char **vars = SL_NEWN(&prog->arena, const char *, lex->vars.count + 1);
 	int count = 0;
-	sl_map_each(&lex->vars, e) {
+	sl_map_each(&lex->vars, e)
+	{
 		if (all || declared(site, e->key))
 			vars[count++] = sl_arena_str(&prog->arena, e->key);
 	}
-	return (struct sl_unit){.text = sl_arena_strn(&prog->arena, lex->out.data, lex->out.len), .vars = vars,
-		.uses = lex->uses};
+	return (struct sl_unit){
+		.text = sl_arena_strn(&prog->arena, lex->out.data, lex->out.len), .vars = vars, .uses = lex->uses};
 }
 
 /* A simple expression binds no variables of its own: all must be in scope. */
 static int check_fast_vars(const struct sl_lex *lex, const struct sl_expr_site *site, struct sl_buf *message)
 {
-	sl_map_each(&lex->vars, e) {
+	sl_map_each(&lex->vars, e)
+	{
 		if (!declared(site, e->key)) {
 			sl_buf_printf(message, "$%s is not defined", e->key);
 			return SL_EEXPR;
@@ -97,12 +101,14 @@ static int check_fast_vars(const struct sl_lex *lex, const struct sl_expr_site *
 }
 
 /* R8, A174: a secret's value must not get into what is stored. */
-static int check_secrets(const struct sl_lex *lex, const struct sl_expr_site *site, struct sl_buf *message, bool *ret_secrets)
+static int check_secrets(
+	const struct sl_lex *lex, const struct sl_expr_site *site, struct sl_buf *message, bool *ret_secrets)
 {
 	if (!sl_map_get(&lex->vars, "SECRETS"))
 		return 0;
 	if (!site || !site->secrets_allowed) {
-		sl_buf_adds(message, "$SECRETS may be used in action arguments, auth properties and expression functions only: "
+		sl_buf_adds(message,
+			"$SECRETS may be used in action arguments, auth properties and expression functions only: "
 			"here its value would be stored");
 		return SL_EEXPR;
 	}
@@ -189,14 +195,14 @@ static int check_function(struct sl_program *prog, const struct sl_lex_fn *fn, c
 	return err;
 }
 
-int sl_node_check_function(struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site,
-	struct sl_diags *diags)
+int sl_node_check_function(
+	struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site, struct sl_diags *diags)
 {
 	return check_function(prog, fn, site, diags, true);
 }
 
-int sl_node_check_used(struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site,
-	struct sl_diags *diags)
+int sl_node_check_used(
+	struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site, struct sl_diags *diags)
 {
 	return check_function(prog, fn, site, diags, false);
 }
@@ -205,11 +211,11 @@ int sl_node_check_used(struct sl_program *prog, const struct sl_lex_fn *fn, cons
 
 struct builder {
 	struct sl_program *prog;
-	struct sl_expr_site site;       /* its pointer grows with the depth */
+	struct sl_expr_site site; /* its pointer grows with the depth */
 	struct sl_diags *diags;
 	struct sl_buf pointer;
 	bool secrets;
-	int err;                /* the first; all are reported */
+	int err; /* the first; all are reported */
 	int depth;
 };
 
@@ -233,8 +239,9 @@ static struct sl_node *leaf(struct builder *b, const char *text, size_t len)
 
 static void add_child(struct sl_program *prog, struct sl_node *node, struct sl_node *child)
 {
-	if ((node->child_count & (node->child_count - 1)) == 0) {      /* full at powers of two */
-		struct sl_node **more = SL_NEWN(&prog->arena, struct sl_node *, node->child_count ? node->child_count * 2 : 1);
+	if ((node->child_count & (node->child_count - 1)) == 0) { /* full at powers of two */
+		struct sl_node **more =
+			SL_NEWN(&prog->arena, struct sl_node *, node->child_count ? node->child_count * 2 : 1);
 		if (node->child_count)
 			memcpy(more, node->children, sizeof(*more) * (size_t)node->child_count);
 		node->children = more;
@@ -265,8 +272,9 @@ static struct sl_node *build_text(struct builder *b, const char *text)
 			add_text(b, node, &plain);
 			if (!close) {
 				b->site.pointer = b->pointer.data;
-				fail(b, refuse(b->diags, &b->site, at, (size_t)(end - at), "A64", "`${` without its `}`; write `$${` "
-					"for the characters themselves"));
+				fail(b, refuse(b->diags, &b->site, at, (size_t)(end - at), "A64",
+						"`${` without its `}`; write `$${` "
+						"for the characters themselves"));
 				break;
 			}
 			add_child(b->prog, node, leaf(b, at + 2, (size_t)(close - at) - 2));
@@ -316,7 +324,8 @@ static bool is_plain(jv value, int depth)
 	case JV_KIND_ARRAY:
 		if (depth == 0)
 			return false;
-		jv_array_foreach(value, i, item) {
+		jv_array_foreach(value, i, item)
+		{
 			plain = plain && is_plain(item, depth - 1);
 			jv_free(item);
 		}
@@ -324,7 +333,8 @@ static bool is_plain(jv value, int depth)
 	case JV_KIND_OBJECT:
 		if (depth == 0)
 			return false;
-		jv_object_foreach(value, key, item) {
+		jv_object_foreach(value, key, item)
+		{
 			plain = plain && is_plain(item, depth - 1);
 			jv_free(key);
 			jv_free(item);
@@ -342,7 +352,8 @@ static struct sl_node *build_members(struct builder *b, jv tmpl)
 	if (object) {
 		int count = 0;
 		node->keys = SL_NEWN(&b->prog->arena, const char *, jv_object_length(jv_copy(tmpl)));
-		jv_object_foreach(tmpl, key, item) {
+		jv_object_foreach(tmpl, key, item)
+		{
 			size_t len = go_down(b, jv_string_value(key));
 			node->keys[count++] = sl_arena_str(&b->prog->arena, jv_string_value(key));
 			add_child(b->prog, node, build(b, item));
@@ -352,7 +363,8 @@ static struct sl_node *build_members(struct builder *b, jv tmpl)
 		}
 		return node;
 	}
-	jv_array_foreach(tmpl, i, item) {
+	jv_array_foreach(tmpl, i, item)
+	{
 		char number[16];
 		snprintf(number, sizeof(number), "%d", i);
 		size_t len = go_down(b, number);
@@ -367,7 +379,8 @@ static struct sl_node *build_members(struct builder *b, jv tmpl)
 static struct sl_node *build(struct builder *b, jv tmpl)
 {
 	if (b->depth > TEMPLATE_DEPTH) {
-		fail(b, sl_diag_error(b->diags, SL_EEXPR, b->site.loc, b->pointer.data, "nested deeper than %d", TEMPLATE_DEPTH));
+		fail(b, sl_diag_error(b->diags, SL_EEXPR, b->site.loc, b->pointer.data, "nested deeper than %d",
+				TEMPLATE_DEPTH));
 		return sl_node_const(b->prog, jv_null());
 	}
 	if (is_plain(tmpl, TEMPLATE_DEPTH - b->depth))
@@ -418,8 +431,8 @@ static int run(struct sl_node *node, struct sl_eval *eval, jv *ret)
 	int err = sl_expr_before(eval);
 	if (err)
 		return err;
-	return sl_vm_run(eval->prog->vm, node->unit_id, node->mode == SL_EXPR_PATH ? SL_EXPR_ONE : node->mode, eval->input, eval->vars, ret,
-		&eval->why);
+	return sl_vm_run(eval->prog->vm, node->unit_id, node->mode == SL_EXPR_PATH ? SL_EXPR_ONE : node->mode,
+		eval->input, eval->vars, ret, &eval->why);
 }
 
 static int eval_expr(struct sl_node *node, struct sl_eval *eval, jv *ret)
@@ -475,7 +488,8 @@ int sl_node_eval(struct sl_node *node, struct sl_eval *eval, jv *ret)
 			jv_free(all);
 			return err;
 		}
-		all = node->kind == SL_NODE_OBJECT ? jv_object_set(all, jv_string(node->keys[i]), value) : jv_array_append(all, value);
+		all = node->kind == SL_NODE_OBJECT ? jv_object_set(all, jv_string(node->keys[i]), value)
+						   : jv_array_append(all, value);
 	}
 	*ret = all;
 	return 0;
@@ -510,8 +524,10 @@ void sl_node_portable(const struct sl_node *node, bool outermost, struct sl_buf 
 			sl_buf_printf(out, "(%s)", node->unit.text);
 			return;
 		}
-		sl_buf_printf(out, "([(%s\n)] | if length == 1 then .[0] elif length == 0 then null else error(\"gave \\(length) "
-			"results where one is needed; wrap it in [ ]\") end)", node->unit.text);
+		sl_buf_printf(out,
+			"([(%s\n)] | if length == 1 then .[0] elif length == 0 then null else error(\"gave \\(length) "
+			"results where one is needed; wrap it in [ ]\") end)",
+			node->unit.text);
 		return;
 	case SL_NODE_TEXT:
 		sl_buf_addc(out, '(');

@@ -1,11 +1,11 @@
 /* Programs: the expressions and templates of one plan, checked when added, evaluated by number. */
 #include "common/expr/program.h"
+#include "common/base/log.h"
+#include "common/expr/budget.h"
 #include <oniguruma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "common/base/log.h"
-#include "common/expr/budget.h"
 
 /* Freeing or comparing a value takes libjq a few hundred bytes of stack for each level, and `reduce range(1e9) as $i
  * (0; [.])` makes some 300 000 levels within the soft budget. The kernel lets the main thread's stack grow that far. */
@@ -13,7 +13,7 @@
 /* Oniguruma counts a regular expression's backtracking; 2 million steps are some 50 ms, and libjq cannot be halted
  * inside. */
 #define REGEX_STEPS 2000000
-#define CHECKED_NODES 512       /* of an input before each evaluation: it was measured where it came from */
+#define CHECKED_NODES 512 /* of an input before each evaluation: it was measured where it came from */
 
 static bool initialised;
 
@@ -78,8 +78,8 @@ static int append(struct sl_program *prog, enum sl_expr_mode mode, struct sl_nod
 		if (!prog->exprs)
 			sl_bug(__FILE__, __LINE__, "out of memory");
 	}
-	prog->exprs[prog->expr_count] = (struct sl_program_expr){.mode = mode, .node = node, .secrets = secrets,
-		.text = sl_arena_str(&prog->arena, text)};
+	prog->exprs[prog->expr_count] = (struct sl_program_expr){
+		.mode = mode, .node = node, .secrets = secrets, .text = sl_arena_str(&prog->arena, text)};
 	return prog->expr_count++;
 }
 
@@ -89,8 +89,8 @@ static const struct sl_program_expr *expr_of(const struct sl_program *prog, int 
 	return &prog->exprs[id];
 }
 
-int sl_program_add_function(struct sl_program *prog, const char *name, const char *text, const struct sl_expr_site *site,
-	struct sl_diags *diags)
+int sl_program_add_function(struct sl_program *prog, const char *name, const char *text,
+	const struct sl_expr_site *site, struct sl_diags *diags)
 {
 	size_t len;
 	bool wrapped;
@@ -101,12 +101,12 @@ int sl_program_add_function(struct sl_program *prog, const char *name, const cha
 	sl_map_set(&prog->functions, name, fn);
 	int err = sl_node_check_function(prog, fn, site, diags);
 	if (err)
-		fn->text = "null";      /* said once; who uses it need not hear it again */
+		fn->text = "null"; /* said once; who uses it need not hear it again */
 	return err;
 }
 
-int sl_program_check_function(struct sl_program *prog, const char *name, const struct sl_expr_site *site,
-	struct sl_diags *diags)
+int sl_program_check_function(
+	struct sl_program *prog, const char *name, const struct sl_expr_site *site, struct sl_diags *diags)
 {
 	const struct sl_lex_fn *fn = sl_map_get(&prog->functions, name);
 	return fn ? sl_node_check_used(prog, fn, site, diags) : SL_ENOTFOUND;
@@ -234,8 +234,8 @@ int sl_program_test(struct sl_program *prog, int id, jv input, jv vars, bool *re
 	if (kind != JV_KIND_TRUE && kind != JV_KIND_FALSE && kind != JV_KIND_NULL) {
 		sl_buf_adds(err, "`");
 		sl_expr_shorten(err, expr_of(prog, id)->text, strlen(expr_of(prog, id)->text));
-		sl_buf_printf(err, "`: a condition must give true or false, this one gave %s %s", kind == JV_KIND_ARRAY ||
-			kind == JV_KIND_OBJECT ? "an" : "a", jv_kind_name(kind));
+		sl_buf_printf(err, "`: a condition must give true or false, this one gave %s %s",
+			kind == JV_KIND_ARRAY || kind == JV_KIND_OBJECT ? "an" : "a", jv_kind_name(kind));
 		return SL_EEXPR;
 	}
 	*ret = kind == JV_KIND_TRUE;
@@ -325,12 +325,13 @@ int sl_expr_once(const char *text, jv input, jv vars, jv *ret, struct sl_buf *er
 	int count = 0, room = jv_get_kind(vars) == JV_KIND_OBJECT ? jv_object_length(jv_copy(vars)) : 0;
 	const char **names = SL_NEWN(&prog->arena, const char *, room + 1);
 	if (room) {
-		jv_object_keys_foreach(vars, key) {
+		jv_object_keys_foreach(vars, key)
+		{
 			names[count++] = sl_arena_str(&prog->arena, jv_string_value(key));
 			jv_free(key);
 		}
 	}
-	prog->trusted = true;   /* compiled once only: what is wrong shows there */
+	prog->trusted = true; /* compiled once only: what is wrong shows there */
 	int failed = once(prog, text, names, input, vars, ret, err);
 	sl_program_free(prog);
 	return failed;

@@ -13,12 +13,12 @@ enum sl_node_kind { SL_NODE_CONST, SL_NODE_EXPR, SL_NODE_TEXT, SL_NODE_ARRAY, SL
 struct sl_node {
 	enum sl_node_kind kind;
 	enum sl_expr_mode mode;
-	jv value;               /* CONST */
-	struct sl_fast fast;    /* EXPR */
-	struct sl_unit unit;    /* EXPR: for libjq */
-	int unit_id;            /* EXPR */
-	struct sl_node **children;      /* TEXT, ARRAY, OBJECT */
-	const char **keys;      /* OBJECT */
+	jv value;		   /* CONST */
+	struct sl_fast fast;	   /* EXPR */
+	struct sl_unit unit;	   /* EXPR: for libjq */
+	int unit_id;		   /* EXPR */
+	struct sl_node **children; /* TEXT, ARRAY, OBJECT */
+	const char **keys;	   /* OBJECT */
 	int child_count;
 };
 
@@ -26,13 +26,13 @@ struct sl_program_expr {
 	enum sl_expr_mode mode;
 	struct sl_node *node;
 	const char *text;
-	char *portable;         /* made when asked for */
+	char *portable; /* made when asked for */
 	bool secrets;
 };
 
 struct sl_program {
 	struct sl_arena arena;
-	struct sl_map functions;        /* name -> struct sl_lex_fn */
+	struct sl_map functions; /* name -> struct sl_lex_fn */
 	struct sl_vm *vm;
 	struct sl_program_expr *exprs;
 	int expr_count, expr_cap;
@@ -43,20 +43,20 @@ struct sl_program {
 struct sl_eval {
 	struct sl_program *prog;
 	jv input, vars;
-	bool begun;             /* the budget */
+	bool begun; /* the budget */
 	struct sl_buf why;
 };
 
 /* All of these: SL_EEXPR with a diagnostic; *ret_secrets is only ever set to true. */
 SL_MUST_CHECK int sl_node_expr(struct sl_program *prog, const char *text, size_t len, enum sl_expr_mode mode,
 	const struct sl_expr_site *site, struct sl_diags *diags, struct sl_node **ret, bool *ret_secrets);
-SL_MUST_CHECK int sl_node_template(struct sl_program *prog, jv tmpl, const struct sl_expr_site *site, struct sl_diags *diags,
-	struct sl_node **ret, bool *ret_secrets);
+SL_MUST_CHECK int sl_node_template(struct sl_program *prog, jv tmpl, const struct sl_expr_site *site,
+	struct sl_diags *diags, struct sl_node **ret, bool *ret_secrets);
 struct sl_node *sl_node_const(struct sl_program *prog, jv value);
-SL_MUST_CHECK int sl_node_check_function(struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site,
-	struct sl_diags *diags);
-SL_MUST_CHECK int sl_node_check_used(struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site,
-	struct sl_diags *diags);
+SL_MUST_CHECK int sl_node_check_function(
+	struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site, struct sl_diags *diags);
+SL_MUST_CHECK int sl_node_check_used(
+	struct sl_program *prog, const struct sl_lex_fn *fn, const struct sl_expr_site *site, struct sl_diags *diags);
 /* The jv values of a tree; its memory is the arena's. */
 void sl_node_release(struct sl_node *node);
 SL_MUST_CHECK int sl_node_eval(struct sl_node *node, struct sl_eval *eval, jv *ret);

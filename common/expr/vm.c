@@ -1,29 +1,29 @@
 /* Groups of expressions compiled into one jq program each, and running them. */
 #include "common/expr/vm.h"
-#include <ctype.h>
-#include <jq.h>
-#include <stdlib.h>
-#include <string.h>
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/expr/budget.h"
 #include "common/expr/lex.h"
+#include <ctype.h>
+#include <jq.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SHARD_UNITS 128
 #define SHARD_BYTES (48u << 10) /* of text: keeps libjq's 16-bit jumps and a compilation's time small */
-#define CHECKED_MAX 20000       /* texts remembered; then all are forgotten */
-#define COUNTED_MAX 1000        /* outputs counted for the message of A67 */
+#define CHECKED_MAX 20000	/* texts remembered; then all are forgotten */
+#define COUNTED_MAX 1000	/* outputs counted for the message of A67 */
 #define MESSAGE_MAX 400
 
 struct unit {
-	char *source;           /* variables bound, definitions, the text in parentheses */
+	char *source; /* variables bound, definitions, the text in parentheses */
 	size_t len;
-	int shard, index;       /* index: within the shard */
-	char *bad;              /* libjq refused it after all: the message */
+	int shard, index; /* index: within the shard */
+	char *bad;	  /* libjq refused it after all: the message */
 };
 
 struct shard {
-	jq_state *jq;           /* NULL: not compiled yet */
+	jq_state *jq; /* NULL: not compiled yet */
 	int first, count;
 	size_t bytes;
 };
@@ -33,14 +33,14 @@ struct sl_vm {
 	int unit_count, unit_cap;
 	struct shard *shards;
 	int shard_count, shard_cap;
-	struct sl_map by_source;        /* unit number + 1 */
+	struct sl_map by_source; /* unit number + 1 */
 };
 
 struct sl_expr_limits sl_vm_limits = {.soft_ms = 100, .bytes_max = 4u << 20, .depth_max = 200};
 
 static void (*watch_enter)(void *), (*watch_leave)(void *);
 static void *watch_arg;
-static struct sl_map checked;   /* source -> "" or the message; for the process */
+static struct sl_map checked; /* source -> "" or the message; for the process */
 
 void sl_expr_watch(void (*enter)(void *arg), void (*leave)(void *arg), void *arg)
 {
@@ -108,18 +108,25 @@ static const struct {
 	/* the step's time (R11) */
 	{SL_USE_NOW, "$__v.now as $__now | def now: $__now; "},
 	/* jq 1.6 and 1.7 assert on what is no code point */
-	{SL_USE_IMPLODE, "def __implode: implode; def implode: if type == \"array\" and all(.[]; type == \"number\" and "
+	{SL_USE_IMPLODE,
+		"def __implode: implode; def implode: if type == \"array\" and all(.[]; type == \"number\" and "
 		". >= 0 and . <= 1114111) then __implode else error(\"implode needs an array of code points\") end; "},
 	/* jq 1.6 searches for "" for ever, in one instruction */
-	{SL_USE_INDEX, "def __indices(i): indices(i); def indices($i): if type == \"string\" and $i == \"\" then [] else "
+	{SL_USE_INDEX,
+		"def __indices(i): indices(i); def indices($i): if type == \"string\" and $i == \"\" then [] else "
 		"__indices($i) end; def index($i): indices($i) | .[0]; def rindex($i): indices($i) | .[-1:][0]; "},
 	/* limit(0; f) gives an output in jq 1.6 */
-	{SL_USE_LIMIT, "def __limit(n; f): limit(n; f); def limit($n; f): if $n == 0 then empty else __limit($n; f) end; "},
-	/* matching nothing with the flag g: jq 1.6 reads wild memory on text beyond ASCII, its gsub never ends, and versions
-	 * count the matches differently */
-	{SL_USE_REGEX, "def __rx($re; $f): if type == \"string\" and ($re | type) == \"string\" and ($f | type) == \"string\" and "
-		"($f | contains(\"g\")) then ($f | explode | map(select(. != 103)) | implode) as $p | if (\"\" | test($re; $p)) "
-		"or [match($re; $p) | .length] == [0] then error(\"a regular expression that matches the empty text cannot be "
+	{SL_USE_LIMIT,
+		"def __limit(n; f): limit(n; f); def limit($n; f): if $n == 0 then empty else __limit($n; f) end; "},
+	/* matching nothing with the flag g: jq 1.6 reads wild memory on text beyond ASCII, its gsub never ends, and
+	 * versions count the matches differently */
+	{SL_USE_REGEX,
+		"def __rx($re; $f): if type == \"string\" and ($re | type) == \"string\" and ($f | type) == \"string\" "
+		"and "
+		"($f | contains(\"g\")) then ($f | explode | map(select(. != 103)) | implode) as $p | if (\"\" | "
+		"test($re; $p)) "
+		"or [match($re; $p) | .length] == [0] then error(\"a regular expression that matches the empty text "
+		"cannot be "
 		"used for all matches: \" + $re) else . end else . end; "
 		"def __match(v): match(v); def __match(r; f): match(r; f); def __capture(v): capture(v); "
 		"def __capture(r; f): capture(r; f); def __scan(r): scan(r); def __split(r; f): split(r; f); "
@@ -132,13 +139,16 @@ static const struct {
 		"def split($s): __split($s); def split($r; $f): __rx($r; \"g\") | __split($r; $f); "
 		"def splits($r; $f): __rx($r; \"g\") | __splits($r; $f); def splits($r): splits($r; null); "
 		"def sub($r; s): __sub($r; s); def sub($r; s; $f): __rx($r; $f) | __sub($r; s; $f); "
-		"def gsub($r; s): __rx($r; \"g\") | __gsub($r; s); def gsub($r; s; $f): __rx($r; \"g\") | __gsub($r; s; $f); "},
+		"def gsub($r; s): __rx($r; \"g\") | __gsub($r; s); def gsub($r; s; $f): __rx($r; \"g\") | __gsub($r; "
+		"s; $f); "},
 	/* jq 1.6 asserts on times that gmtime refuses and on formats that are no strings */
 	{SL_USE_DATE, "def __strftime(f): strftime(f); def strftime($f): if ($f | type) != \"string\" then "
-		"error(\"strftime/1 requires a string format\") elif type == \"number\" then gmtime | __strftime($f) else "
-		"__strftime($f) end; def todate: strftime(\"%Y-%m-%dT%H:%M:%SZ\"); def todateiso8601: todate; "},
+		      "error(\"strftime/1 requires a string format\") elif type == \"number\" then gmtime | "
+		      "__strftime($f) else "
+		      "__strftime($f) end; def todate: strftime(\"%Y-%m-%dT%H:%M:%SZ\"); def todateiso8601: todate; "},
 	/* the smallest integer by -1 is a division trap; `%` is the function _mod, its right side the outer loop */
-	{SL_USE_MODULO, "def __mod(a; b): _mod(a; b); def _mod(a; b): b as $b | a as $a | if ($b | type) == \"number\" and "
+	{SL_USE_MODULO,
+		"def __mod(a; b): _mod(a; b); def _mod(a; b): b as $b | a as $a | if ($b | type) == \"number\" and "
 		"($a | type) == \"number\" and $b > -2 and $b <= -1 then 0 else __mod($a; $b) end; "},
 };
 
@@ -165,7 +175,8 @@ static void keep_first(void *arg, jv message)
 {
 	struct sl_buf *out = arg;
 	if (out->len == 0) {
-		jv text = jv_get_kind(message) == JV_KIND_STRING ? jv_copy(message) : jv_dump_string(jv_copy(message), 0);
+		jv text =
+			jv_get_kind(message) == JV_KIND_STRING ? jv_copy(message) : jv_dump_string(jv_copy(message), 0);
 		sl_buf_adds(out, jv_string_value(text));
 		jv_free(text);
 	}
@@ -205,17 +216,27 @@ static void add_readable(struct sl_buf *out, const char *text, size_t len)
 	static const struct {
 		const char *from, *to;
 	} names[] = {
-		{"$end", "the end"}, {"end of file", "the end"}, {"INVALID_CHARACTER", "a character that is not jq"},
-		{"QQSTRING_START", "a string"}, {"QQSTRING_TEXT", "text"}, {"QQSTRING_INTERP_START", "\\("},
-		{"QQSTRING_INTERP_END", ")"}, {"QQSTRING_END", "the end of a string"}, {"IDENT", "a name"},
-		{"FIELD", "a field"}, {"LITERAL", "a number"}, {"FORMAT", "a format"}, {"BINDING", "a variable"},
+		{"$end", "the end"},
+		{"end of file", "the end"},
+		{"INVALID_CHARACTER", "a character that is not jq"},
+		{"QQSTRING_START", "a string"},
+		{"QQSTRING_TEXT", "text"},
+		{"QQSTRING_INTERP_START", "\\("},
+		{"QQSTRING_INTERP_END", ")"},
+		{"QQSTRING_END", "the end of a string"},
+		{"IDENT", "a name"},
+		{"FIELD", "a field"},
+		{"LITERAL", "a number"},
+		{"FORMAT", "a format"},
+		{"BINDING", "a variable"},
 	};
 	for (size_t i = 0; i < len;) {
 		bool word = i == 0 || !isalnum((unsigned char)text[i - 1]);
 		size_t n = 0;
 		for (size_t k = 0; word && !n && k < sizeof(names) / sizeof(names[0]); k++) {
 			size_t from = strlen(names[k].from);
-			if (from <= len - i && !memcmp(text + i, names[k].from, from) && !isalnum((unsigned char)text[i + from])) {
+			if (from <= len - i && !memcmp(text + i, names[k].from, from) &&
+				!isalnum((unsigned char)text[i + from])) {
 				sl_buf_adds(out, names[k].to);
 				n = from;
 			}
@@ -420,7 +441,8 @@ static void measure(jv value, int depth, struct measure *m)
 		m->bytes += 2;
 		if (depth >= sl_vm_limits.depth_max)
 			m->err = SL_EDEPTH;
-		for (int i = jv_object_iter(value); jv_object_iter_valid(value, i) && !m->err; i = jv_object_iter_next(value, i)) {
+		for (int i = jv_object_iter(value); jv_object_iter_valid(value, i) && !m->err;
+			i = jv_object_iter_next(value, i)) {
 			if (m->nodes_max && m->nodes >= m->nodes_max)
 				return;
 			jv item = jv_object_iter_value(value, i);
@@ -502,8 +524,8 @@ static int outputs(jq_state *jq, enum sl_expr_mode mode, jv *ret, struct sl_buf 
 		failed = SL_EBUDGET;
 	}
 	if (!failed && count > 1 && mode != SL_EXPR_COLLECT) {
-		sl_buf_printf(err, "gave %s%d results where one is needed; wrap it in [ ]", count == COUNTED_MAX ? "at least " : "",
-			count);
+		sl_buf_printf(err, "gave %s%d results where one is needed; wrap it in [ ]",
+			count == COUNTED_MAX ? "at least " : "", count);
 		failed = SL_EEXPR;
 	}
 	if (failed) {
@@ -535,7 +557,7 @@ int sl_vm_run(struct sl_vm *vm, int number, enum sl_expr_mode mode, jv input, jv
 	jq_start(shard->jq, JV_ARRAY(jv_number(unit->index), jv_copy(vars), jv_copy(input)), 0);
 	int failed = outputs(shard->jq, mode, ret, &why);
 	if (failed)
-		jq_start(shard->jq, jv_null(), 0);      /* drops what a halted run still holds */
+		jq_start(shard->jq, jv_null(), 0); /* drops what a halted run still holds */
 	leave();
 	if (failed)
 		sl_buf_add(err, why.data, why.len);

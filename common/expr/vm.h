@@ -9,10 +9,10 @@
 struct sl_vm;
 
 struct sl_unit {
-	const char *text;       /* as the tokenizer wrote it */
-	const char *const *vars;        /* NULL-terminated names that it takes from the variables object */
-	bool path;              /* gives one array of all paths that the text denotes */
-	unsigned uses;          /* enum sl_use: functions that need our definition */
+	const char *text;	 /* as the tokenizer wrote it */
+	const char *const *vars; /* NULL-terminated names that it takes from the variables object */
+	bool path;		 /* gives one array of all paths that the text denotes */
+	unsigned uses;		 /* enum sl_use: functions that need our definition */
 };
 
 extern struct sl_expr_limits sl_vm_limits;
@@ -26,8 +26,8 @@ int sl_vm_add(struct sl_vm *vm, const struct sl_unit *unit);
 bool sl_vm_check(const struct sl_unit *unit, struct sl_buf *err);
 /* Runs it. SL_EXPR_ONE / SL_EXPR_COLLECT say what becomes of several outputs. The budget must have begun. Borrows
  * input and vars. SL_EEXPR, SL_EBUDGET, SL_EDEPTH with `err`. */
-SL_MUST_CHECK int sl_vm_run(struct sl_vm *vm, int unit, enum sl_expr_mode mode, jv input, jv vars, jv *ret,
-	struct sl_buf *err);
+SL_MUST_CHECK int sl_vm_run(
+	struct sl_vm *vm, int unit, enum sl_expr_mode mode, jv input, jv vars, jv *ret, struct sl_buf *err);
 
 /* Size and depth of a value within the limits? Counts until nodes_max (0: all). SL_EBUDGET, SL_EDEPTH. Borrows. */
 SL_MUST_CHECK int sl_vm_measure(jv value, long nodes_max, const char *what, struct sl_buf *err);

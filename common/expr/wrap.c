@@ -1,9 +1,8 @@
 /* `${ }` around and inside texts (A07, A64). */
-#include <ctype.h>
-#include <string.h>
 #include "common/expr/expr.h"
 #include "common/expr/lex.h"
-
+#include <ctype.h>
+#include <string.h>
 
 /* Behind the string that begins at `at`, or NULL. */
 static const char *skip_string(const char *at, const char *end, int nesting)
@@ -81,7 +80,6 @@ const char *sl_lex_unwrap(const char *text, size_t *ret_len, bool *ret_wrapped)
 	*ret_len = (size_t)(end - text);
 	return text;
 }
-
 
 bool sl_expr_is_wrapped(const char *text)
 {

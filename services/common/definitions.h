@@ -1,5 +1,5 @@
-/* The definitions that have been deployed: reads sluice.definitions into the plan registry (design sections 2 and 5), and
- * makes the records that a deployment writes there. Shared by coordinator and executor.
+/* The definitions that have been deployed: reads sluice.definitions into the plan registry (design sections 2 and 5),
+ * and makes the records that a deployment writes there. Shared by coordinator and executor.
  *
  * Owner: the service; thread: the loop's. Compilation happens here, when a record is read, never on a hot path.
  *
@@ -16,17 +16,18 @@
 #include "common/ports/broker.h"
 
 struct sl_definitions_options {
-	struct sl_broker *broker;       /* borrowed, as all of these */
-	struct sl_plans *plans;         /* filled */
+	struct sl_broker *broker; /* borrowed, as all of these */
+	struct sl_plans *plans;	  /* filled */
 	const char *topic;
-	void (*wake)(void *arg);        /* turn() should be called soon */
+	void (*wake)(void *arg); /* turn() should be called soon */
 	void (*fatal)(void *arg, int err, const char *text);
 	void *arg;
 };
 struct sl_definitions;
 
 /* SL_ENOTFOUND: the topic is missing; SL_EUNREACHABLE. */
-SL_MUST_CHECK int sl_definitions_new(const struct sl_definitions_options *opt, struct sl_definitions **ret, struct sl_diags *diags);
+SL_MUST_CHECK int sl_definitions_new(
+	const struct sl_definitions_options *opt, struct sl_definitions **ret, struct sl_diags *diags);
 /* Reads and compiles what is there, a few records at a time; true: more is ready now. */
 bool sl_definitions_turn(struct sl_definitions *defs);
 /* All that was in the topic when it was first reached has been read. */
@@ -38,23 +39,26 @@ const char *sl_definitions_broken(const struct sl_definitions *defs, const char 
 /* The value of the definition's record, for the helper that evaluates what uses secrets; kept only where the plan names
  * secrets, else NULL. Borrowed. */
 const char *sl_definitions_stored(const struct sl_definitions *defs, const char *ns, const char *hash);
-void sl_definitions_free(struct sl_definitions *defs);          /* NULL is allowed */
+void sl_definitions_free(struct sl_definitions *defs); /* NULL is allowed */
 
 /* --- records --- */
 struct sl_definition {
 	const char *ns, *id, *version, *hash;
-	const char *dialect;            /* sl_dialect_text; NULL or "": told from the text (A70) */
-	const char *file;               /* for messages; may be NULL */
+	const char *dialect; /* sl_dialect_text; NULL or "": told from the text (A70) */
+	const char *file;    /* for messages; may be NULL */
 	bool lenient;
-	const char *text;               /* as the author wrote it */
+	const char *text; /* as the author wrote it */
 	size_t len;
-	jv resources;                   /* uri -> text, all that sl_compile wanted; borrowed; invalid: none */
+	jv resources; /* uri -> text, all that sl_compile wanted; borrowed; invalid: none */
 };
-/* Fills key, value and headers; topic and partition 0 are the caller's. Memory in arena. SL_EENCODING: text is not UTF-8. */
+/* Fills key, value and headers; topic and partition 0 are the caller's. Memory in arena. SL_EENCODING: text is not
+ * UTF-8. */
 SL_MUST_CHECK int sl_definition_record(const struct sl_definition *def, struct sl_arena *arena, struct sl_record *ret);
 void sl_pointer_record(const char *ns, const char *id, const char *version, const char *hash, bool active,
 	struct sl_arena *arena, struct sl_record *ret);
-/* Compiles the value of a definition record (as deployed: what is not supported is an error). The plan has the record's hash. */
-SL_MUST_CHECK int sl_definition_compile(const char *value, size_t len, char **ret_ns, struct sl_plan **ret_plan, struct sl_diags *diags);
+/* Compiles the value of a definition record (as deployed: what is not supported is an error). The plan has the record's
+ * hash. */
+SL_MUST_CHECK int sl_definition_compile(
+	const char *value, size_t len, char **ret_ns, struct sl_plan **ret_plan, struct sl_diags *diags);
 
 #endif

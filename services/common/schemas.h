@@ -1,5 +1,5 @@
-/* Avro schemas of other releases (design section 2): our own is written to the store before our first record, a foreign one is
- * read when its fingerprint is met. Owner: the pipeline; thread: the loop's. */
+/* Avro schemas of other releases (design section 2): our own is written to the store before our first record, a foreign
+ * one is read when its fingerprint is met. Owner: the pipeline; thread: the loop's. */
 #ifndef SL_SERVICES_SCHEMAS_H
 #define SL_SERVICES_SCHEMAS_H
 
@@ -7,9 +7,9 @@
 
 struct sl_schemas;
 enum sl_schema_state {
-	SL_SCHEMA_COMING,       /* being read; wake is called */
-	SL_SCHEMA_KNOWN,        /* decode again */
-	SL_SCHEMA_MISSING       /* the store does not have it, or it is no schema: nobody can read that record */
+	SL_SCHEMA_COMING, /* being read; wake is called */
+	SL_SCHEMA_KNOWN,  /* decode again */
+	SL_SCHEMA_MISSING /* the store does not have it, or it is no schema: nobody can read that record */
 };
 
 /* The store is borrowed. Begins to write our own. */

@@ -1,5 +1,5 @@
-/* R8: expressions that use secrets are evaluated by a helper process of the executor (`sluice-executor --evaluate`), whose death is
- * that call's error. One JSON line in, one out:
+/* R8: expressions that use secrets are evaluated by a helper process of the executor (`sluice-executor --evaluate`),
+ * whose death is that call's error. One JSON line in, one out:
  *
  *   {"ns", "hash", "node": CALL node's pointer, "input", "vars", "definition"?: text of the definition's record}
  *   {"value": ...} | {"need": true}: send the definition along | {"error": {...}}
@@ -28,8 +28,8 @@ int sl_evaluator_serve(struct sl_evaluator *ev, int fd);
 void sl_evaluator_question(const struct sl_msg *action, const char *definition, struct sl_buf *out);
 
 /* --- redaction --- */
-/* Replaces every literal occurrence of the named secrets' values in all strings and member names of `value` by "[redacted]". A
- * value shorter than 3 bytes is replaced only where it is the whole string. Takes value. */
+/* Replaces every literal occurrence of the named secrets' values in all strings and member names of `value` by
+ * "[redacted]". A value shorter than 3 bytes is replaced only where it is the whole string. Takes value. */
 jv sl_redact(jv value, const char *const *names, int count, sl_secret_fn secret, void *arg);
 
 #endif

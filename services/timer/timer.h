@@ -1,5 +1,6 @@
-/* The timer: owns partitions of sluice.timers, keeps what is set in the store, sends TIMER records when they are due (design
- * section 8), and once a minute a SWEEP to each partition of sluice.instances. A pipeline object over the ports.
+/* The timer: owns partitions of sluice.timers, keeps what is set in the store, sends TIMER records when they are due
+ * (design section 8), and once a minute a SWEEP to each partition of sluice.instances. A pipeline object over the
+ * ports.
  *
  * One thread. Callbacks of the ports only note what came and call `wake`; turn() does the work. */
 #ifndef SL_TIMER_H
@@ -12,18 +13,18 @@
 #include "services/common/topics.h"
 
 struct sl_timers_options {
-	struct sl_broker *broker;       /* borrowed, as all of these */
+	struct sl_broker *broker; /* borrowed, as all of these */
 	struct sl_store *store;
 	struct sl_clock *clock;
 	const struct sl_topics *topics;
-	const char *group;              /* consumer group */
+	const char *group; /* consumer group */
 	/* 0 in these: the default behind */
-	int64_t horizon_ms;             /* what is due within is kept in memory; 60 s */
-	int near_max;                   /* so many of them at most, per partition; 200 000 */
-	int batch_max;                  /* records of one commit; 1 024 */
-	int page_max;                   /* timers of one read; 1 000 */
-	int64_t sweep_ms;               /* between sweeps; 60 s; -1: none */
-	void (*wake)(void *arg);        /* turn() should be called soon */
+	int64_t horizon_ms;	 /* what is due within is kept in memory; 60 s */
+	int near_max;		 /* so many of them at most, per partition; 200 000 */
+	int batch_max;		 /* records of one commit; 1 024 */
+	int page_max;		 /* timers of one read; 1 000 */
+	int64_t sweep_ms;	 /* between sweeps; 60 s; -1: none */
+	void (*wake)(void *arg); /* turn() should be called soon */
 	/* Cannot go on; text names what to do. */
 	void (*fatal)(void *arg, int err, const char *text);
 	void *arg;

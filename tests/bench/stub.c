@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 0)),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct MHD_Daemon *d = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &at,
+	struct MHD_Daemon *d = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &at,
 		MHD_OPTION_CONNECTION_TIMEOUT, 600, MHD_OPTION_END);
 	if (!d)
 		return 1;

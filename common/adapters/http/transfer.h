@@ -9,7 +9,7 @@
 
 struct http_caller;
 
-struct http_options {                   /* sl_http_options with defaults filled in, owned copies */
+struct http_options { /* sl_http_options with defaults filled in, owned copies */
 	struct sl_http_options v;
 	char **allow;
 	char *user_agent, *ca_file;
@@ -17,18 +17,18 @@ struct http_options {                   /* sl_http_options with defaults filled 
 
 struct sl_http_handle {
 	struct http_caller *caller;
-	enum sl_egress egress;          /* for the present URL */
+	enum sl_egress egress;		/* for the present URL */
 	const struct http_options *opt; /* the caller's */
 	struct sl_http_handle *prev, *next;
-	CURL *easy;                     /* NULL: refused before it began, or finished */
-	bool ready;                     /* in the ready list, its answer is complete */
+	CURL *easy; /* NULL: refused before it began, or finished */
+	bool ready; /* in the ready list, its answer is complete */
 	struct curl_slist *headers;
 	char *method, *url;
 	struct sl_buf body, answer, why;
 	bool has_body, refused, too_big;
 	size_t answer_max;
 	int redirects;
-	uint64_t deadline;              /* in uv_now() milliseconds */
+	uint64_t deadline; /* in uv_now() milliseconds */
 	char error[CURL_ERROR_SIZE];
 	char *content_type;
 	struct sl_http_answer result;
@@ -37,8 +37,8 @@ struct sl_http_handle {
 };
 
 /* A handle that holds a copy of the request; easy is not set yet. */
-struct sl_http_handle *sl_transfer_new(struct http_caller *caller, const struct http_options *opt,
-	const struct sl_http_request *req, uint64_t now);
+struct sl_http_handle *sl_transfer_new(
+	struct http_caller *caller, const struct http_options *opt, const struct sl_http_request *req, uint64_t now);
 void sl_transfer_free(struct sl_http_handle *h);
 /* Sets every option of `easy` for the handle's present URL. */
 void sl_transfer_prepare(struct sl_http_handle *h, CURL *easy, uint64_t now);

@@ -2,19 +2,21 @@
 #ifndef SL_TESTS_UNIT_EXPR_HELPERS_H
 #define SL_TESTS_UNIT_EXPR_HELPERS_H
 
+#include "common/expr/expr.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "common/expr/expr.h"
 
 #define UNUSED __attribute__((unused))
 
 static const char *const item_vars[] = {"item", "order", NULL};
-static const struct sl_expr_site item_site = {.loc = {.file = "w.yaml", .line = 7, .col = 3}, .pointer = "/states/0/x",
-	.vars = item_vars};
-static const struct sl_expr_site secret_site = {.loc = {.file = "w.yaml", .line = 7, .col = 3}, .pointer = "/states/0/x",
-	.vars = item_vars, .secrets_allowed = true};
+static const struct sl_expr_site item_site = {
+	.loc = {.file = "w.yaml", .line = 7, .col = 3}, .pointer = "/states/0/x", .vars = item_vars};
+static const struct sl_expr_site secret_site = {.loc = {.file = "w.yaml", .line = 7, .col = 3},
+	.pointer = "/states/0/x",
+	.vars = item_vars,
+	.secrets_allowed = true};
 
 static UNUSED jv json(const char *text)
 {
@@ -53,14 +55,17 @@ static UNUSED const char *add_message(const char *text, enum sl_expr_mode mode, 
 	return message;
 }
 
-#define ACCEPTED(text) do { \
-		const char *m_ = add_message(text, SL_EXPR_ONE, &item_site); \
-		cr_expect_str_eq(m_, "", "%s -> %s", text, m_); \
+#define ACCEPTED(text)                                                                                                 \
+	do {                                                                                                           \
+		const char *m_ = add_message(text, SL_EXPR_ONE, &item_site);                                           \
+		cr_expect_str_eq(m_, "", "%s -> %s", text, m_);                                                        \
 	} while (0)
-#define REFUSED(text, part) do { \
-		const char *m_ = add_message(text, SL_EXPR_ONE, &item_site); \
-		cr_expect(strstr(m_, part) != NULL, "%s -> `%s` lacks `%s`", text, m_, part); \
-		cr_expect(strstr(m_, "jq:") == NULL && strstr(m_, "top-level") == NULL && strstr(m_, "Unix") == NULL, "%s", m_); \
+#define REFUSED(text, part)                                                                                            \
+	do {                                                                                                           \
+		const char *m_ = add_message(text, SL_EXPR_ONE, &item_site);                                           \
+		cr_expect(strstr(m_, part) != NULL, "%s -> `%s` lacks `%s`", text, m_, part);                          \
+		cr_expect(strstr(m_, "jq:") == NULL && strstr(m_, "top-level") == NULL && strstr(m_, "Unix") == NULL,  \
+			"%s", m_);                                                                                     \
 	} while (0)
 
 /* Evaluates once; the result as JSON, or "ERROR message". */
@@ -77,8 +82,8 @@ static UNUSED const char *eval_with(const char *text, enum sl_expr_mode mode, co
 	int id = sl_program_add(prog, text, mode, &secret_site, &diags);
 	cr_assert(id >= 0, "%s: %s", text, sl_diags_first(&diags));
 	jv v = json(vars), ret;
-	int failed = mode == SL_EXPR_PATH ? sl_program_paths(prog, id, json(input), v, &ret, &err) :
-		sl_program_eval(prog, id, json(input), v, &ret, &err);
+	int failed = mode == SL_EXPR_PATH ? sl_program_paths(prog, id, json(input), v, &ret, &err)
+					  : sl_program_eval(prog, id, json(input), v, &ret, &err);
 	if (failed) {
 		snprintf(out, 4096, "ERROR %s %s", sl_err_name(failed), err.data ? err.data : "");
 	} else {
@@ -96,9 +101,10 @@ static UNUSED const char *eval_with(const char *text, enum sl_expr_mode mode, co
 
 #define EVAL(text, input) eval_with(text, SL_EXPR_ONE, input, "{}")
 #define GIVES(text, input, result) cr_expect_str_eq(EVAL(text, input), result, "%s -> %s", text, EVAL(text, input))
-#define FAILS(text, input, part) do { \
-		const char *r_ = EVAL(text, input); \
-		cr_expect(!strncmp(r_, "ERROR ", 6) && strstr(r_, part), "%s -> `%s` lacks `%s`", text, r_, part); \
+#define FAILS(text, input, part)                                                                                       \
+	do {                                                                                                           \
+		const char *r_ = EVAL(text, input);                                                                    \
+		cr_expect(!strncmp(r_, "ERROR ", 6) && strstr(r_, part), "%s -> `%s` lacks `%s`", text, r_, part);     \
 	} while (0)
 
 /* A template, evaluated. */

@@ -74,18 +74,20 @@ Test(expr, simple_expressions_give_what_libjq_gives)
 {
 	/* the same expression where the fast evaluation applies and, with `| .` behind it, where it does not */
 	static const char *const texts[] = {".", ".a", ".a.b", ".a.b.c", ".n", ".list[0]", ".list[9]", ".list[\"x\"]",
-		".[\"a\"].b", ".\"a\"", ".missing.deeper", "$CONST.x", "$CONST", "$item.id", ".n == 1", ".n != 1", ".n < 2",
-		".n >= 1.0", ".a < .list", ".s == \"x y\"", ".s > .n", "null == .missing", ".t == true", "1", "\"text\"", "true",
-		"null", ".list.x", ".n[0]", ".a == .a", ".n.x == 1", "1 == .n.x", ".s[0]", "$order", "(.a)", "((.n) == (1))",
-		"0", "9007199254740992", ".t", ". == null", ".list[1].id", "$WORKFLOW.id", "(.n == 1)", "\"\"", ".n <= .n"};
-	const char *input = "{\"a\":{\"b\":{\"c\":[1]}},\"n\":1,\"s\":\"x y\",\"t\":true,\"list\":[{\"id\":1},{\"id\":\"two\"}]}";
+		".[\"a\"].b", ".\"a\"", ".missing.deeper", "$CONST.x", "$CONST", "$item.id", ".n == 1", ".n != 1",
+		".n < 2", ".n >= 1.0", ".a < .list", ".s == \"x y\"", ".s > .n", "null == .missing", ".t == true", "1",
+		"\"text\"", "true", "null", ".list.x", ".n[0]", ".a == .a", ".n.x == 1", "1 == .n.x", ".s[0]", "$order",
+		"(.a)", "((.n) == (1))", "0", "9007199254740992", ".t", ". == null", ".list[1].id", "$WORKFLOW.id",
+		"(.n == 1)", "\"\"", ".n <= .n"};
+	const char *input =
+		"{\"a\":{\"b\":{\"c\":[1]}},\"n\":1,\"s\":\"x y\",\"t\":true,\"list\":[{\"id\":1},{\"id\":\"two\"}]}";
 	const char *vars = "{\"CONST\":{\"x\":[true]},\"item\":{\"id\":7},\"WORKFLOW\":{\"id\":\"w\"}}";
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		char slow[200], fast[4096];
 		snprintf(slow, sizeof(slow), "(%s) | .", texts[i]);
 		snprintf(fast, sizeof(fast), "%s", eval_with(texts[i], SL_EXPR_ONE, input, vars));
 		const char *want = eval_with(slow, SL_EXPR_ONE, input, vars);
-		if (!strncmp(want, "ERROR", 5)) {       /* they quote different texts */
+		if (!strncmp(want, "ERROR", 5)) { /* they quote different texts */
 			cr_expect_str_eq(strstr(fast, "`: "), strstr(want, "`: "), "%s", texts[i]);
 			continue;
 		}
@@ -131,7 +133,8 @@ Test(expr, a_path_expression_can_be_read)
 
 Test(expr, variables_come_with_the_evaluation)
 {
-	const char *vars = "{\"CONST\":{\"min\":18},\"WORKFLOW\":{\"id\":\"w\"},\"SECRETS\":{\"k\":\"s\"},\"item\":5,\"now\":1700000000}";
+	const char *vars = "{\"CONST\":{\"min\":18},\"WORKFLOW\":{\"id\":\"w\"},\"SECRETS\":{\"k\":\"s\"},\"item\":5,"
+			   "\"now\":1700000000}";
 	cr_expect_str_eq(eval_with("[$CONST.min, $WORKFLOW.id, $SECRETS.k, $item, .a]", SL_EXPR_ONE, "{\"a\":1}", vars),
 		"[18,\"w\",\"s\",5,1]");
 	cr_expect_str_eq(eval_with("now | todate", SL_EXPR_ONE, "{}", vars), "\"2023-11-14T22:13:20Z\"");
@@ -169,12 +172,14 @@ Test(expr, templates_keep_shape_and_types_A64)
 	cr_expect_str_eq(fill("\"x ${ \\\"\\\\(.n + 1)\\\" } ${ [.o.k[]] | length }\"", input, "{}"), "\"x 4 2\"");
 	cr_expect_str_eq(fill("{\"a\":1,\"b\":[\"c\"]}", input, "{}"), "{\"a\":1,\"b\":[\"c\"]}");
 	cr_expect_str_eq(fill("\"${ empty }\"", input, "{}"), "null");
-	cr_expect_str_eq(fill("{\"a\":\"${ empty }\",\"b\":\"x${ empty }\"}", input, "{}"), "{\"a\":null,\"b\":\"xnull\"}");
+	cr_expect_str_eq(
+		fill("{\"a\":\"${ empty }\",\"b\":\"x${ empty }\"}", input, "{}"), "{\"a\":null,\"b\":\"xnull\"}");
 	cr_expect_str_eq(fill("{\"a\":\"${ $item + 1 }\",\"t\":\"at ${ now }\"}", input, "{\"item\":1,\"now\":5}"),
 		"{\"a\":2,\"t\":\"at 5\"}");
 	cr_expect_str_eq(fill("{}", input, "{}"), "{}");
 	cr_expect_str_eq(fill("7", input, "{}"), "7");
-	cr_expect_str_eq(fill("\"quotes \\\" \\\\ ${ .name } \\n \\\\(.n)\"", input, "{}"), "\"quotes \\\" \\\\ Jo \\n \\\\(.n)\"");
+	cr_expect_str_eq(fill("\"quotes \\\" \\\\ ${ .name } \\n \\\\(.n)\"", input, "{}"),
+		"\"quotes \\\" \\\\ Jo \\n \\\\(.n)\"");
 }
 
 Test(expr, template_errors_name_the_member)
@@ -258,7 +263,8 @@ Test(expr, functions_are_substituted_in_parentheses_A68)
 	cr_expect_str_eq(use("[1 + fn:plus]", "{\"a\":1,\"b\":2}"), "[2,3]", "parentheses hold it together");
 	cr_expect_str_eq(use("fn:is-new", "{}"), "true", "names may have dashes");
 	cr_expect_str_eq(use("fn:both", "{\"age\":20}"), "true", "functions use functions");
-	cr_expect_str_eq(use("fn:isAdultToo", "{\"age\":20}"), "true", "the longest name, and functions that came later");
+	cr_expect_str_eq(
+		use("fn:isAdultToo", "{\"age\":20}"), "true", "the longest name, and functions that came later");
 	cr_expect_str_eq(use("fn:increment", "{\"count\":1,\"x\":0}"), "{\"count\":2}");
 	cr_expect_str_eq(use("\"fn:isAdult\"", "{}"), "\"fn:isAdult\"", "not inside strings");
 	cr_expect_str_eq(use("\"is: \\(fn:isAdult) fn:isAdult\"", "{\"age\":1}"), "\"is: false fn:isAdult\"");
@@ -310,10 +316,10 @@ Test(expr, functions_are_checked_where_they_stand)
 
 Test(expr, secrets_are_detected_and_refused_elsewhere_A174)
 {
-	static const char *const yes[] = {"$SECRETS.x", "\"Bearer \\($SECRETS.token)\"", "{a: $SECRETS}", ". + {b: [$SECRETS.a.b]}",
-		"$SECRETS", "[.[] | $SECRETS]", "{$SECRETS}", "$SECRETS.a == 1"};
-	static const char *const no[] = {".SECRETS", "\"$SECRETS\"", "{SECRETS: 1}", "\"\\(.SECRETS) $SECRETS.x\"", ".a # $SECRETS",
-		"{\"$SECRETS\": 1}", "$CONST.SECRETS", "\"\\\\($SECRETS)\""};
+	static const char *const yes[] = {"$SECRETS.x", "\"Bearer \\($SECRETS.token)\"", "{a: $SECRETS}",
+		". + {b: [$SECRETS.a.b]}", "$SECRETS", "[.[] | $SECRETS]", "{$SECRETS}", "$SECRETS.a == 1"};
+	static const char *const no[] = {".SECRETS", "\"$SECRETS\"", "{SECRETS: 1}", "\"\\(.SECRETS) $SECRETS.x\"",
+		".a # $SECRETS", "{\"$SECRETS\": 1}", "$CONST.SECRETS", "\"\\\\($SECRETS)\""};
 	struct sl_program *prog = sl_program_new();
 	struct sl_diags diags;
 	sl_diags_init(&diags);
@@ -367,7 +373,7 @@ Test(expr, a_program_goes_on_after_errors_and_additions)
 	for (int round = 0; round < 3; round++) {
 		cr_assert_eq(sl_program_eval(prog, first, json("{\"a\":1}"), vars, &ret, &err), 0);
 		cr_expect_eq(jv_number_value(ret), 3);
-	jv_free(ret);
+		jv_free(ret);
 		sl_buf_clear(&err);
 		cr_expect_eq(sl_program_eval(prog, first, json("{\"a\":{}}"), vars, &ret, &err), SL_EEXPR);
 		char text[64];
@@ -375,7 +381,7 @@ Test(expr, a_program_goes_on_after_errors_and_additions)
 		int added = sl_program_add(prog, text, SL_EXPR_ONE, &item_site, NULL);
 		cr_assert_eq(sl_program_eval(prog, added, json("{\"a\":1}"), vars, &ret, &err), 0);
 		cr_expect_eq(jv_number_value(ret), 3 + round);
-	jv_free(ret);
+		jv_free(ret);
 	}
 	cr_assert_eq(sl_program_eval(prog, constant, jv_null(), vars, &ret, &err), 0);
 	cr_expect_str_eq(sl_program_text(prog, constant), "{\"k\":[1]}");
@@ -439,7 +445,8 @@ Test(expr, once_evaluates_outside_any_program)
 	struct sl_buf err;
 	sl_buf_init(&err);
 	jv vars = json("{\"SECRETS\":{\"k\":\"v\"},\"item\":1,\"own\":2}"), ret;
-	cr_assert_eq(sl_expr_once("${ {a: $SECRETS.k, b: ($item + $own), c: .x} }", json("{\"x\":3}"), vars, &ret, &err), 0);
+	cr_assert_eq(
+		sl_expr_once("${ {a: $SECRETS.k, b: ($item + $own), c: .x} }", json("{\"x\":3}"), vars, &ret, &err), 0);
 	char *text = sl_json_text(ret);
 	cr_expect_str_eq(text, "{\"a\":\"v\",\"b\":3,\"c\":3}");
 	free(text);
@@ -475,8 +482,8 @@ Test(expr, the_watchdog_is_told_of_each_entry_R7)
 	sl_buf_init(&err);
 	sl_expr_watch(on_enter, on_leave, &entered);
 	jv ret;
-	int id = sl_program_add(prog, ".a + 1", SL_EXPR_ONE, &item_site, NULL), simple = sl_program_add(prog, ".a", SL_EXPR_ONE,
-		&item_site, NULL);
+	int id = sl_program_add(prog, ".a + 1", SL_EXPR_ONE, &item_site, NULL),
+	    simple = sl_program_add(prog, ".a", SL_EXPR_ONE, &item_site, NULL);
 	cr_expect_eq(entered, 1, "the check when it is added");
 	cr_assert_eq(sl_program_eval(prog, id, json("{\"a\":1}"), jv_null(), &ret, &err), 0);
 	cr_expect_eq(entered, 3, "compiling and running");

@@ -3,16 +3,18 @@
 
 Test(words, what_reaches_outside_the_data_is_refused)
 {
-	static const char *const words[] = {"env", "input", "inputs", "debug", "stderr", "halt", "halt_error", "input_filename",
-		"input_line_number", "get_search_list", "modulemeta", "localtime", "get_prog_origin", "builtins"};
+	static const char *const words[] = {"env", "input", "inputs", "debug", "stderr", "halt", "halt_error",
+		"input_filename", "input_line_number", "get_search_list", "modulemeta", "localtime", "get_prog_origin",
+		"builtins"};
 	char text[200], part[80];
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		snprintf(part, sizeof(part), "`%s` is refused: ", words[i]);
 		REFUSED(words[i], part);
-		static const char *const places[] = {".a | %s", "[%s]", "{a: %s}", "{(%s): 1}", "\"x \\(%s) y\"", "\"a\\(\"b\\(%s)\")\"",
-			"if . then %s else 1 end", "try %s catch .", "map(%s)", "{a: if . then 1, %s else 2 end}", "%s # comment",
-			"# comment\n%s", ". as $x | %s", "[.[%s]]", "def f: %s; f", "{\"a\\(%s)\": 1}", "def %s: 1; %s", "reduce %s as $x (0; 1)",
-			"-%s", "..|%s", "@base64 \"\\(%s)\""};
+		static const char *const places[] = {".a | %s", "[%s]", "{a: %s}", "{(%s): 1}", "\"x \\(%s) y\"",
+			"\"a\\(\"b\\(%s)\")\"", "if . then %s else 1 end", "try %s catch .", "map(%s)",
+			"{a: if . then 1, %s else 2 end}", "%s # comment", "# comment\n%s", ". as $x | %s", "[.[%s]]",
+			"def f: %s; f", "{\"a\\(%s)\": 1}", "def %s: 1; %s", "reduce %s as $x (0; 1)", "-%s", "..|%s",
+			"@base64 \"\\(%s)\""};
 		for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
 			snprintf(text, sizeof(text), places[k], words[i], words[i]);
 			REFUSED(text, "is refused");
@@ -123,9 +125,49 @@ Test(words, what_versions_of_jq_disagree_on_is_refused_A69)
 	GIVES("[1.0, 2.50, 1e3] | tojson", "{}", "\"[1,2.5,1000]\"");
 }
 
+Test(words, builtins_that_take_jq_down_are_made_safe)
+{
+	GIVES("[scan(\"[a-z]+\")]", "\"ab é cd\"", "[\"ab\",\"cd\"]");
+	GIVES("[match(\"é\"; \"g\").offset]", "\"é aé\"", "[0,3]");
+	GIVES("[match([\"A\", \"gi\"]).offset]", "\"aba\"", "[0,2]");
+	GIVES("gsub(\"\\\\s+\"; \"-\")", "\"a é  b\"", "\"a-é-b\"");
+	GIVES("gsub(\"(?<x>[ab])\"; .x + .x)", "\"abc\"", "\"aabbc\"");
+	GIVES("gsub(\"A\"; \"x\"; \"i\")", "\"abc\"", "\"xbc\"");
+	GIVES("sub(\"b\"; \"x\")", "\"abcb\"", "\"axcb\"");
+	GIVES("sub(\"b\"; \"x\"; \"g\")", "\"abcb\"", "\"axcx\"");
+	GIVES("sub(\"$\"; \"!\")", "\"é\"", "\"é!\"");
+	GIVES("[splits(\", *\")]", "\"a,  b,c\"", "[\"a\",\"b\",\"c\"]");
+	GIVES("split(\", *\"; null)", "\"a,  b\"", "[\"a\",\"b\"]");
+	GIVES("split(\",\")", "\"a,b\"", "[\"a\",\"b\"]");
+	GIVES("[capture(\"(?<k>[a-z])\"; \"g\")]", "\"a b\"", "[{\"k\":\"a\"},{\"k\":\"b\"}]");
+	GIVES("capture(\"(?<k>[a-z]+)\")", "\"ab c\"", "{\"k\":\"ab\"}");
+	GIVES("test(\"B\"; \"i\")", "\"abc\"", "true");
+	FAILS("\"aaa\" | gsub(\"\"; \"x\")", "{}", "matches the empty text");
+	FAILS("[scan(\"x*\")]", "\"aé\"", "matches the empty text");
+	FAILS("[match(\"\"; \"g\")]", "\"é\"", "matches the empty text");
+	FAILS("[splits(\"\\\\b\")]", "\"é b\"", "matches the empty text");
+	FAILS("gsub(\"^\"; \"x\")", "\"ab\"", "matches the empty text");
+	FAILS("scan(\"a\")", "5", "cannot be matched");
+	FAILS("gsub(\"(\"; \"x\")", "\"ab\"", "unmatched parenthesis");
+	GIVES("todate", "0", "\"1970-01-01T00:00:00Z\"");
+	GIVES("todateiso8601", "1425599621", "\"2015-03-05T23:53:41Z\"");
+	GIVES("strftime(\"%Y\")", "0", "\"1970\"");
+	GIVES("gmtime | strftime(\"%Y\")", "0", "\"1970\"");
+	FAILS("todate", "1e18", "converting number of seconds");
+	FAILS("strftime(1)", "0", "requires a string format");
+	FAILS("strftime(\"%Y\")", "\"x\"", "requires parsed datetime inputs");
+	GIVES("[.[] % 5]", "[7,-7,5]", "[2,-2,0]");
+	GIVES(". % -1", "-1e300", "0");
+	GIVES("[(7,8) % (5,3)]", "{}", "[2,3,1,2]");
+	GIVES(".a %= 4", "{\"a\":7}", "{\"a\":3}");
+	FAILS(".[0] % .[1]", "[1,0]", "divisor is zero");
+	REFUSED("jn(2000000000; 1.5)", "`jn` is refused");
+}
+
 Test(words, every_common_function_compiles_with_its_arity)
 {
-	ACCEPTED("[.[]|tostring, tojson, type, length, utf8bytelength, not, keys, values, add, any, all, flatten, floor, sqrt]");
+	ACCEPTED("[.[]|tostring, tojson, type, length, utf8bytelength, not, keys, values, add, any, all, flatten, "
+		 "floor, sqrt]");
 	ACCEPTED("map(def f: 1; def g: 2; f + g)");
 	ACCEPTED("[range(0; 10; 2), range(3), range(1; 2)]");
 	ACCEPTED("sub(\"a\"; \"b\"; \"g\") | gsub(\"a\"; \"b\") | test(\"x\") | tostring");
@@ -149,12 +191,14 @@ Test(words, every_common_function_compiles_with_its_arity)
 
 Test(words, nothing_can_break_out_of_its_brackets)
 {
-	static const char *const texts[] = {".a) elif true then (.b", ".a) | (.b", "(.a", ".a)", "[.a", ".a]", "{a: 1", ".a}", ".a else .b",
-		".a end", "if .a then .b", "if .a then (.b else 1 end)", "\"a", "\"a\\(.b\"", ".a\"", "\"\\(.a\"))\"", ".a # )\n)", "then 1",
-		"(.a] | [.b)", "{a: (1}, b: 2)", ".a) as $x | (.b", "1; 2", "def f: 1;", "def f: 1", "def", "as $x", ". as $x", "label $x",
-		".a |", "| .a", ".a..b", "", "   ", "# only a comment", ".a +", "&", ".a & .b", "a b", "\"\\q\"", "\"\\u12\"", "1.2.3",
-		"...", "'single'", "\xc3", "\"\xff\"", ".\xc3\xa9", "$", "$ x", "@", "fn:", "fn:x", "{(1)}", "{1}", "try", "reduce . as $x",
-		"reduce . as $x (0)", "\"\\(1; 2)\"", ".[", "..", "`", "\\", ".a ? // ", "?//", "foreach .[] as $x (1)"};
+	static const char *const texts[] = {".a) elif true then (.b", ".a) | (.b", "(.a", ".a)", "[.a", ".a]", "{a: 1",
+		".a}", ".a else .b", ".a end", "if .a then .b", "if .a then (.b else 1 end)", "\"a", "\"a\\(.b\"",
+		".a\"", "\"\\(.a\"))\"", ".a # )\n)", "then 1", "(.a] | [.b)", "{a: (1}, b: 2)", ".a) as $x | (.b",
+		"1; 2", "def f: 1;", "def f: 1", "def", "as $x", ". as $x", "label $x", ".a |", "| .a", ".a..b", "",
+		"   ", "# only a comment", ".a +", "&", ".a & .b", "a b", "\"\\q\"", "\"\\u12\"", "1.2.3", "...",
+		"'single'", "\xc3", "\"\xff\"", ".\xc3\xa9", "$", "$ x", "@", "fn:", "fn:x", "{(1)}", "{1}", "try",
+		"reduce . as $x", "reduce . as $x (0)", "\"\\(1; 2)\"", ".[", "..", "`", "\\", ".a ? // ", "?//",
+		"foreach .[] as $x (1)"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *message = add_message(texts[i], SL_EXPR_ONE, &item_site);
 		if (!strcmp(texts[i], "..")) {
@@ -162,7 +206,8 @@ Test(words, nothing_can_break_out_of_its_brackets)
 			continue;
 		}
 		cr_expect(strncmp(message, "expression `", 12) == 0, "%s -> %s", texts[i], message);
-		cr_expect(strstr(message, "jq:") == NULL && strstr(message, "<top") == NULL, "%s -> %s", texts[i], message);
+		cr_expect(strstr(message, "jq:") == NULL && strstr(message, "<top") == NULL, "%s -> %s", texts[i],
+			message);
 		const char *path = add_message(texts[i], SL_EXPR_PATH, &item_site);
 		cr_expect(*path, "%s", texts[i]);
 	}
@@ -196,7 +241,7 @@ Test(words, long_and_deep_texts_are_refused_soon)
 	for (int i = 0; i < 16000; i++)
 		text[i] = ".|"[i % 2];
 	text[15999] = text[16000] = 0;
-	const char *message = add_message(text, SL_EXPR_ONE, &item_site);     /* libjq decides; it must live */
+	const char *message = add_message(text, SL_EXPR_ONE, &item_site); /* libjq decides; it must live */
 	cr_expect(!*message || strstr(message, "expression"), "%s", message);
 	for (int i = 0; i + 8 <= 16000; i += 8)
 		memcpy(text + i, ".|.a|=1|", 8);
@@ -232,8 +277,9 @@ Test(words, functions_cannot_multiply_without_end)
 	}
 	cr_expect_eq(err, SL_EEXPR);
 	cr_expect(i > 3 && i < 12, "%d", i);
-	cr_expect(strstr(sl_diags_first(&diags), "too long to be compiled") || strstr(sl_diags_first(&diags), "longer than"), "%s",
-		sl_diags_first(&diags));
+	cr_expect(strstr(sl_diags_first(&diags), "too long to be compiled") ||
+			  strstr(sl_diags_first(&diags), "longer than"),
+		"%s", sl_diags_first(&diags));
 	sl_diags_release(&diags);
 	sl_program_free(prog);
 }
