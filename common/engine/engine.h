@@ -57,7 +57,8 @@ struct sl_actor {
 	struct sl_summary committed;    /* as of the last load or sl_actor_committed: owner's bookkeeping */
 	struct sl_instance *inst;       /* one of the two; NULL while it does not exist */
 	struct sl_mailbox *box;
-	size_t bytes;                   /* estimated memory, for the cache bound */
+	size_t bytes;                   /* estimated memory, for the cache bound; as of the last load or sl_actor_committed */
+	size_t counted;                 /* owner's bookkeeping: what the cache has counted for it */
 };
 
 /* An actor that does not exist yet (nothing stored). */

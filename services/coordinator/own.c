@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include "common/app/metrics.h"
 #include "common/base/log.h"
 #include "common/engine/mailbox.h"
 #include "services/coordinator/road.h"
@@ -17,6 +19,14 @@
 #define NOTE_MAX 3
 #define SWEEP_MAX 1000
 
+/* Monotonic microseconds, for metrics only. */
+static int64_t own_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 static void own_log(const struct own_lane *lane, enum sl_level level, const char *text)
 {
 	sl_log(level, "%s/%d: %s", lane->co->opt.topics->instances, (int)lane->partition, text);
@@ -24,10 +34,35 @@ static void own_log(const struct own_lane *lane, enum sl_level level, const char
 
 static void drop_cache(struct own_lane *lane)
 {
+	sl_metric_add(SL_METRIC_cache_actors, -(int64_t)lane->actors.count);
+	sl_metric_add(SL_METRIC_cache_bytes, -(int64_t)lane->actor_bytes);
 	sl_map_each(&lane->actors, e)
 		sl_actor_free(e->value);
 	sl_map_release(&lane->actors, NULL);
 	lane->actor_bytes = 0;
+}
+
+void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor)
+{
+	sl_map_set(&lane->actors, key, actor);
+	sl_metric_add(SL_METRIC_cache_actors, 1);
+	own_cache_count(lane, actor);
+}
+
+void own_cache_count(struct own_lane *lane, struct sl_actor *actor)
+{
+	lane->actor_bytes += actor->bytes - actor->counted;
+	sl_metric_add(SL_METRIC_cache_bytes, (int64_t)actor->bytes - (int64_t)actor->counted);
+	actor->counted = actor->bytes;
+}
+
+static void cache_remove(struct own_lane *lane, const char *key, struct sl_actor *actor)
+{
+	actor->bytes = 0;
+	own_cache_count(lane, actor);
+	sl_metric_add(SL_METRIC_cache_actors, -1);
+	sl_map_del(&lane->actors, key);
+	sl_actor_free(actor);
 }
 
 struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition)
@@ -375,8 +410,7 @@ static void add_actor(struct own_lane *lane, const char *key, const struct sl_ha
 		}
 		sl_diags_release(&diags);
 	}
-	lane->actor_bytes += actor->bytes;
-	sl_map_set(&lane->actors, key, actor);
+	own_cache_add(lane, key, actor);
 	/* who is subscribed will probably get a delivery: read it with the rest */
 	if (actor->kind == SL_ACTOR_MAILBOX && hash->count)
 		sl_actor_neighbours(actor, visit_neighbour, lane);
@@ -516,20 +550,35 @@ static void todo_ops(struct ops *ops, struct own_lane *lane, struct sl_buf *buf)
 	op(ops, SL_OP_HSET, "p", "todo")->value = sl_buf_bytes(buf);
 }
 
+/* What has ended or holds nothing is hardly asked for again; of the rest the oldest go when the cache is full. */
 static void trim_cache(struct own_lane *lane)
 {
-	size_t share = (size_t)(lane->co->opt.cache_bytes_max / (lane->co->partitions ? lane->co->partitions : 1));
-	if (lane->actor_bytes <= share && lane->actors.count < 100000)
+	size_t share = (size_t)(lane->co->opt.cache_bytes_max / lane->co->partitions);
+	if (lane->actor_bytes <= share)
 		return;
-	size_t keep = share / 2;
-	sl_map_each(&lane->actors, e) { /* oldest first */
-		if (lane->actor_bytes <= keep && lane->actors.count < 50000)
+	sl_map_each(&lane->actors, e) {
+		if (lane->actor_bytes <= share / 2)
 			break;
-		struct sl_actor *actor = e->value;
-		lane->actor_bytes -= actor->bytes < lane->actor_bytes ? actor->bytes : lane->actor_bytes;
-		sl_map_del(&lane->actors, e->key);
-		sl_actor_free(actor);
+		cache_remove(lane, e->key, e->value);
 	}
+}
+
+/* A step's actor is as the store has it. */
+static void settle(struct own_lane *lane, const char *key, struct sl_actor *actor)
+{
+	struct sl_summary now;
+	sl_actor_committed(actor);
+	sl_actor_summary(actor, &now);
+	if (now.exists && !actor->committed.exists && *now.workflow)
+		sl_metric_add(SL_METRIC_instances_started_total, 1);
+	if (now.exists && *now.workflow && now.status >= SL_COMPLETED &&
+		(!actor->committed.exists || actor->committed.status < SL_COMPLETED))
+		sl_metric_add_l(SL_METRIC_instances_ended_total, sl_status_text(now.status), 1);
+	actor->committed = now;
+	if (!now.exists || (*now.workflow && now.status >= SL_COMPLETED))
+		cache_remove(lane, key, actor);
+	else
+		own_cache_count(lane, actor);
 }
 
 /* The stack outlives a batch that was cut; everything else of the batch goes. */
@@ -559,6 +608,8 @@ static void committed(void *arg, int err, const char *text)
 	struct own_lane *lane = arg;
 	if (answered(lane))
 		return;
+	if (err)
+		sl_metric_add_l(SL_METRIC_commits_total, err == SL_EFENCED ? "fenced" : err == SL_ESTORE ? "refused" : "lost", 1);
 	if (err == SL_ESTORE) {
 		own_log(lane, SL_ERROR, text ? text : "the store refused the commit");
 		retake(lane, false); /* goes on by itself after the cure */
@@ -569,13 +620,11 @@ static void committed(void *arg, int err, const char *text)
 		retake(lane, err == SL_EFENCED || err == SL_ELOST);
 		return;
 	}
-	sl_map_each(&lane->touched, e) {
-		struct sl_actor *actor = e->value;
-		struct sl_summary now;
-		sl_actor_committed(actor);
-		sl_actor_summary(actor, &now);
-		actor->committed = now;
-	}
+	sl_metric_add_l(SL_METRIC_commits_total, "ok", 1);
+	sl_metric_observe_us(SL_METRIC_commit_seconds, own_us() - lane->commit_us);
+	sl_metric_observe_us(SL_METRIC_batch_seconds, own_us() - lane->batch_us);
+	sl_map_each(&lane->touched, e)
+		settle(lane, e->key, e->value);
 	if (lane->taken)
 		lane->applied = lane->records[lane->taken - 1].offset;
 	lane->takes = 0;
@@ -610,6 +659,7 @@ static void commit(struct own_lane *lane)
 		op(&ops, SL_OP_HDEL, "p", "note");
 	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = ops.items, .count = ops.count};
 	ask(lane);
+	lane->commit_us = own_us();
 	co->opt.store->ops->commit(co->opt.store, &c, committed, lane);
 	sl_buf_release(&outbox);
 	sl_buf_release(&todo);
@@ -690,6 +740,7 @@ static bool run(struct own_lane *lane)
 		return false;
 	lane->defs_ticket = co_defs_ticket(lane->co);
 	lane->stage = OWN_DEFS;
+	lane->batch_us = own_us();
 	return true;
 }
 

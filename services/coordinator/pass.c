@@ -5,6 +5,7 @@
  * bound on local steps cuts the pass becomes the partition's todo. */
 #include <stdlib.h>
 #include <string.h>
+#include "common/app/metrics.h"
 #include "common/base/log.h"
 #include "common/engine/mailbox.h"
 #include "services/coordinator/road.h"
@@ -51,7 +52,15 @@ void pass_reset(struct own_lane *lane)
 	lane->taken = lane->limit = lane->steps = 0;
 	lane->bytes = 0;
 	lane->dirty = lane->cut = false;
-	sl_arena_clear(&lane->arena);
+	if (lane->inbox.count) {
+		sl_arena_clear(&lane->arena);
+	} else { /* idle lanes keep no scratch memory */
+		sl_arena_release(&lane->arena);
+		sl_effects_release(&lane->outbox);
+		sl_effects_release(&lane->fx);
+		sl_effects_init(&lane->outbox, &lane->arena);
+		sl_effects_init(&lane->fx, &lane->arena);
+	}
 }
 
 static bool is_sweep(const struct sl_msg *msg)
@@ -209,8 +218,7 @@ static struct sl_actor *find(struct own_lane *lane, const struct sl_msg *msg, co
 	/* What a mailbox starts has an id derived from this very position: it cannot be in the store. */
 	if (msg->kind == SL_MSG_START && msg->from && sl_id_is_mailbox(msg->from)) {
 		actor = sl_actor_new(msg->ns, msg->to);
-		sl_map_set(&lane->actors, key, actor);
-		lane->actor_bytes += actor->bytes;
+		own_cache_add(lane, key, actor);
 		return actor;
 	}
 	return NULL;
@@ -235,6 +243,7 @@ static void step(struct own_lane *lane, struct sl_actor *actor, const char *key,
 		sl_effects_clear(&lane->fx);
 		return;
 	}
+	sl_metric_add_l(SL_METRIC_steps_total, sl_msg_kind_text(work->msg.kind), 1);
 	sl_map_set(&lane->touched, key, actor);
 	lane->bytes += 200;
 	for (int i = 0; i < lane->fx.count; i++)

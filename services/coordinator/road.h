@@ -108,6 +108,7 @@ struct own_lane {
 	int emit_first_count, emit_later_count, emit_sent;
 	int emit_out;                   /* deliveries still out */
 	bool emitting;
+	int64_t commit_us, batch_us;    /* for metrics */
 	struct own_lane *next_gone;
 };
 
@@ -167,6 +168,9 @@ struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition);
 void own_lane_turn(struct own_lane *lane);
 void own_lane_free(struct own_lane *lane);
 bool own_lane_quiet(const struct own_lane *lane);
+/* The cache: exact under our epoch. count() follows a change of the actor's size. */
+void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor);
+void own_cache_count(struct own_lane *lane, struct sl_actor *actor);
 /* Steps until the batch is done, cut, or an actor is missing. */
 enum pass_result { PASS_DONE, PASS_MISSING };
 enum pass_result pass_run(struct own_lane *lane);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """HTTP stub for tests: well-behaved and misbehaving services behind one port, with a log of every call.
 
-    stub.py --port-file FILE --log FILE [--port N] [--host 127.0.0.1]
+    stub.py --port-file FILE --log FILE [--log-ends] [--port N] [--host 127.0.0.1]
 
 The port (a free one by default) is written to the port file once the server listens. Each call becomes one JSON line
 in the log, written before the answer: time_ms, method, path, query, key (Idempotency-Key), attempt (Sluice-Attempt), instance
-(Sluice-Instance), traceparent, headers, body (parsed when it is JSON). SIGTERM ends it.
+(Sluice-Instance), traceparent, headers, body (parsed when it is JSON). With --log-ends an answer that was sent becomes a line
+too: done (true), time_ms, key, attempt, path. SIGTERM ends it.
 
     /ok                 200 {"ok": true}
     /echo               200 {method, path, query, headers, body}
@@ -15,6 +16,8 @@ in the log, written before the answer: time_ms, method, path, query, key (Idempo
     /type?is=T&body=B   200 with that content type and body; is=none: without one
     /empty              204
     /slow?ms=N          as /mirror (or {"ok": true} without a body) after N milliseconds
+    /hold/NAME          as /mirror, but not before /open/NAME is called
+    /open/NAME          lets go what /hold/NAME holds and will hold
     /status/N           status N; ?problem=1: application/problem+json; ?body=...: that text
     /flaky?fail=N       503 for the first N calls of each Idempotency-Key (default 1), then as /mirror
     /garbage            200 application/json that is not JSON
@@ -41,9 +44,18 @@ LIMIT = 64 * 1024 * 1024
 
 
 class Stub:
-    def __init__(self, log):
-        self.log = log
+    def __init__(self, log, log_ends=False):
+        self.log, self.log_ends = log, log_ends
         self.calls_of_key = {}
+        self.gates = {}
+
+    def write_end(self, call):
+        headers = call["headers"]
+        if self.log and self.log_ends:
+            entry = {"done": True, "time_ms": int(time.time() * 1000), "key": headers.get("idempotency-key"),
+                     "attempt": int(headers.get("sluice-attempt", 0)), "path": call["path"]}
+            self.log.write(json.dumps(entry, separators=(",", ":")) + "\n")
+            self.log.flush()
 
     def write_log(self, call):
         headers = call["headers"]
@@ -100,6 +112,17 @@ class Stub:
     async def on_slow(self, call, query, writer):
         await asyncio.sleep(int(query.get("ms", "1000")) / 1000)
         return await self.on_mirror(call, query, writer)
+
+    def gate(self, call):
+        return self.gates.setdefault(call["path"].split("/", 2)[2], asyncio.Event())
+
+    async def on_hold(self, call, query, writer):
+        await self.gate(call).wait()
+        return await self.on_mirror(call, query, writer)
+
+    async def on_open(self, call, query, writer):
+        self.gate(call).set()
+        return await self.on_ok(call, query, writer)
 
     async def on_status(self, call, query, writer):
         status = int(call["path"].split("/")[2])
@@ -212,9 +235,10 @@ async def serve(stub, reader, writer):
                 head += "%s: %s\r\n" % (name, value)
             writer.write(head.encode("latin-1") + b"\r\n" + (b"" if call["method"] == "HEAD" else body))
             await writer.drain()
+            stub.write_end(call)
             if call["headers"].get("connection", "").lower() == "close":
                 break
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError):
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, ValueError, asyncio.CancelledError):
         pass
     finally:
         writer.close()
@@ -226,9 +250,10 @@ async def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file")
     parser.add_argument("--log")
+    parser.add_argument("--log-ends", action="store_true")
     args = parser.parse_args()
     log = open(args.log, "a", encoding="utf-8") if args.log else None
-    stub = Stub(log)
+    stub = Stub(log, args.log_ends)
     server = await asyncio.start_server(lambda r, w: serve(stub, r, w), args.host, args.port, limit=LIMIT, backlog=1024)
     port = server.sockets[0].getsockname()[1]
     if args.port_file:

@@ -139,14 +139,14 @@ BAD_EVENTS = {
     "unknown specversion": (text(event(specversion="7.0")), STRUCTURED, r"specversion"),
     "names that differ in case": (text(event(patientid="1", patientId="2")), STRUCTURED, r"patientid.*(twice|case|doubl)"),
     "names that differ in case in binary mode": (b"{}", binary(("ce_color", b"1"), ("ce_Color", b"2")), r"color.*(twice|case|doubl)"),
-    "1000 deep": (text(event(data=None))[:-1] + b', "data": ' + DEEP.encode() + b"}", STRUCTURED, r"(deep|nest).*200|200.*(deep|nest)"),
-    "1000 deep in binary mode": (DEEP.encode(), binary(), r"(deep|nest).*200|200.*(deep|nest)"),
+    "1000 deep": (text(event(data=None))[:-1] + b', "data": ' + DEEP.encode() + b"}", STRUCTURED, r"nested deeper than the limit"),
+    "1000 deep in binary mode": (DEEP.encode(), binary(), r"nested deeper than the limit"),
     "no UTF-8": (text(event(subject="S")).replace(b'"S"', b'"\xff\xfe"'), STRUCTURED, r"UTF-8"),
     "no UTF-8 in binary mode": (b'{"text": "\xc3("}', binary(), r"UTF-8"),
     "no UTF-8 in a header": (b"{}", binary(("ce_subject", b"\xff")), r"UTF-8"),
     "batch": (text([event()]), [("content-type", b"application/cloudevents-batch+json")], r"batch"),
     "unknown format": (text(event()), [("content-type", b"application/cloudevents+xml")], r"cloudevents\+xml"),
-    "unknown charset": (text(event()), [("content-type", b"application/cloudevents+json; charset=utf-16")], r"(?i)utf-16"),
+    "unknown charset": (text(event()), [("content-type", b"application/cloudevents+json; charset=utf-16")], r"charset.*UTF-8"),
     "no CloudEvent": (b"hello", [("content-type", b"text/plain")], r"CloudEvent"),
     "broken Avro": (b"\x02\x04", [("content-type", b"application/cloudevents+avro")], r"Avro"),
     "integer beyond 2^53": (text(event(data={"n": 9007199254740993})), STRUCTURED, r"2\^53.*string"),
@@ -183,7 +183,7 @@ def test_a_10_mb_event_is_a_dead_letter_with_its_beginning(world):
     world.produce(world.topics["events"], big, b"huge", STRUCTURED, partition=1)
     world.good(1)
     letter = world.wait_dead(lambda m: m.key == b"huge")
-    assert re.search(r"(larger|big).*(1048576|1 ?MiB)|(1048576|1 ?MiB).*(larger|big)", letter.header("sluice-reason")), letter.headers
+    assert re.search(r"\d+ bytes are more than the limit of 1048576", letter.header("sluice-reason")), letter.headers
     assert letter.header("sluice-cut-from-bytes") == str(len(big))
     assert letter.value == big[:65536]
 
@@ -193,8 +193,8 @@ def test_commands_that_make_no_sense_are_refused_with_the_reason(world):
     assert done.code == 1 and "unknown workflow" in done.err and "nosuch" in done.err, done
     done = world.cli("start", "good", "--version", "9.9.9")
     assert done.code == 1 and "9.9.9" in done.err, done
-    done = world.cli("cancel", "nosuch")
-    assert done.code == 1 and "nosuch" in done.err, done
+    done = world.cli("cancel", "nobody")
+    assert done.code == 1 and "unknown-instance" in done.err, done
     world.produce(world.topics["commands"], b"{", b"x", STRUCTURED)
     world.wait_dead(lambda m: m.header("sluice-origin-topic") == world.topics["commands"])
     world.publish("io.sluice.fly", "/me", {}, id="fly-1", topic=world.topics["commands"])
