@@ -31,9 +31,12 @@ for arg in "$@"; do
 done
 [ -n "$parts" ] || { [ $fast = 1 ] && parts="unit leak-proof scenarios tidy" || parts=$ALL; }
 
-began=$SECONDS passed=0 failed=0 real="" DIR=""
+began=$SECONDS passed=0 failed=0 real="" DIR="" child=""
 finish() {
 	trap '' INT TERM
+	if [ -n "$child" ]; then
+		kill -TERM -- "-$child" 2>/dev/null && wait "$child"
+	fi
 	if [ -n "$DIR" ]; then
 		deploy/local/kafka.sh stop "$DIR"
 		deploy/local/redis.sh stop "$DIR"
@@ -86,9 +89,9 @@ real_parts() {
 	return $real
 }
 
-with_real() {
-	env SLUICE_KAFKA_BROKERS="$BROKERS" SLUICE_REDIS_URL="$REDIS" SLUICE_REQUIRE_REAL=1 SLUICE_BIN="$BUILD/bin" \
-		${DIR:+SLUICE_KAFKA_DIR="$DIR" SLUICE_KAFKA_SCRIPT="$ROOT/deploy/local/kafka.sh"} "$@"
+export_real() {
+	export SLUICE_KAFKA_BROKERS=$BROKERS SLUICE_REDIS_URL=$REDIS SLUICE_REQUIRE_REAL=1 SLUICE_BIN=$BUILD/bin
+	[ -z "$DIR" ] || export SLUICE_KAFKA_DIR=$DIR SLUICE_KAFKA_SCRIPT=$ROOT/deploy/local/kafka.sh
 }
 
 # --- the parts: each prints what it likes; its last line "N passed, N failed" and its exit code count ---
@@ -128,25 +131,27 @@ part_leak-proof() {
 part_scenarios() {
 	local examples
 	mapfile -t examples < <(find examples -name '*.scenario.*' | sort)
-	"$BUILD/bin/sluice" test tests/scenarios "${examples[@]}"
+	timeout --foreground -k 30 300 "$BUILD/bin/sluice" test tests/scenarios "${examples[@]}"
 }
 
 part_contract() {
-	with_real bash -c "$(declare -f tests_of_ctest); BUILD=$BUILD LOG=$LOG; tests_of_ctest 1 600 '^contract/'"
+	export_real
+	tests_of_ctest 1 600 '^contract/'
 }
 
 part_e2e() {
-	with_real tests/e2e/run.sh
+	export_real
+	timeout --foreground -k 30 900 tests/e2e/run.sh
 }
 
 part_tidy() {
 	local options=()
 	[ $fast = 0 ] || options=(--fast)
-	tests/tidy/run.sh "$BUILD" "${options[@]}"
+	timeout --foreground -k 30 900 tests/tidy/run.sh "$BUILD" "${options[@]}"
 }
 
 run_part() {
-	local part=$1 start=$SECONDS code=0 limit=1200 counts ok bad
+	local part=$1 start=$SECONDS code=0 counts ok bad
 	case $part in
 	contract | e2e)
 		if ! real_parts; then
@@ -162,7 +167,12 @@ run_part() {
 		row e2e FAILED 0 1 0
 		return
 	fi
-	"part_$part" >"$LOG/$part" 2>&1 </dev/null || code=$?
+	set -m # a process group of its own, so that a signal to us can end all of it
+	("part_$part") >"$LOG/$part" 2>&1 </dev/null &
+	child=$!
+	set +m
+	wait "$child" || code=$?
+	child=""
 	counts=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$LOG/$part" | tail -1)
 	read -r ok _ bad _ <<<"${counts:-0 passed, 0 failed}"
 	# a part that ended badly, said nothing, or in which a sanitizer spoke, has failed, whatever it counted

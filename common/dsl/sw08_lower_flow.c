@@ -150,44 +150,26 @@ static const struct sl_retry *find_policy(struct sl_lower *lo, const char *ptr)
 	return NULL;
 }
 
-/* Every error definition of the workflow: what "known (checked) errors" are when an action does not list some. */
-static void match_all_known(struct sl_lower *lo, struct sl_rule *rule)
-{
-	int count = sl_lower_count(lo, "", "errors");
-	rule->matches = SL_NEWN(lo->arena, struct sl_match, count + 1);
-	rule->match_count = count;
-	for (int i = 0; i < count; i++)
-		lower_match(lo, sl_lower_ptr(lo, "/errors/%d/name", i), &rule->matches[i]);
-}
-
-/* autoRetries false: known errors only, the listed ones; with a retryRef alone, all that the workflow defines. A list
- * without retryRef uses the default policy ("If not defined uses the default runtime retry definition"). autoRetries
- * true: every error but nonRetryableErrors. */
+/* autoRetries false: "retrying on specified known (checked) errors", so an action needs both a strategy ("if it does not define one,
+ * the action is in this case not retried") and a list; the checker warns of one without the other. autoRetries true: every
+ * error but nonRetryableErrors, by the default policy when there is no retryRef. */
 void sl_lower_retry_rules(struct sl_lower *lo, const char *ptr, struct sl_action *action)
 {
 	const struct sl_retry *policy = find_policy(lo, ptr);
-	bool listed = sl_lower_count(lo, ptr, "retryableErrors") > 0;
-	if (!lo->auto_retries && !policy && !listed)
+	if (!lo->auto_retries && (!policy || sl_lower_count(lo, ptr, "retryableErrors") == 0))
 		return;
 	struct sl_rule *rule = SL_NEW(lo->arena, struct sl_rule);
 	rule->then = SL_THEN_RAISE;
 	rule->retry = policy ? policy : &default_policy;
-	if (lo->auto_retries && sl_lower_count(lo, ptr, "nonRetryableErrors") > 0) {
+	if (!lo->auto_retries) {
+		lower_matches(lo, ptr, "retryableErrors", rule);
+	} else if (sl_lower_count(lo, ptr, "nonRetryableErrors") > 0) {
 		lower_matches(lo, ptr, "nonRetryableErrors", rule);
 		rule->except = true;
-	} else if (lo->auto_retries) {
+	} else {
 		rule->matches = SL_NEW(lo->arena, struct sl_match);
 		rule->matches->kind = SL_MATCH_ANY;
 		rule->match_count = 1;
-	} else if (listed) {
-		lower_matches(lo, ptr, "retryableErrors", rule);
-	} else {
-		match_all_known(lo, rule);
-		if (!rule->match_count) {
-			sl_lower_warn(lo, sl_lower_ptr(lo, "%s/retryRef", ptr),
-				"retryRef has no effect: list the errors in retryableErrors, or set autoRetries");
-			return;
-		}
 	}
 	action->rules = rule;
 	action->rule_count = 1;

@@ -331,7 +331,7 @@ nothing_left() {
 
 take_down() {
 	UP=0
-	[ $FAILED = 0 ] || $COMPOSE logs --no-color >"$CACHE/docker-stack.log" 2>&1 && echo "   logs of the stack: $CACHE/docker-stack.log"
+	[ $FAILED = 0 ] || { $COMPOSE logs --no-color >"$CACHE/docker-stack.log" 2>&1; echo "   logs of the stack: $CACHE/docker-stack.log"; }
 	$COMPOSE down -v --remove-orphans >/dev/null 2>&1
 	ok "containers, volumes and network are gone" nothing_left
 }

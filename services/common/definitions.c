@@ -119,6 +119,7 @@ static int compile_stored(jv stored, struct sl_plan **ret_plan, struct sl_diags 
 	struct sl_resources source = {.get = get_resource, .arg = &resources};
 	struct sl_compile_options opt = {.lenient = sl_json_bool(stored, "lenient", false),
 		.deploy = true,
+		.trusted = true, /* checked before it came here */
 		.resources = &source,
 		.file = sl_json_str(stored, "file")};
 	int err = dialect && *dialect ? sl_dialect_of(dialect, &opt.dialect) : 0;

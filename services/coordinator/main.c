@@ -1,4 +1,6 @@
 /* sluice-coordinator: routes events and commands, owns and steps instances. One screen: what it is made of and how it ends. */
+#include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/adapters/http/http.h"
@@ -27,10 +29,14 @@ struct state {
 	uv_async_t async;
 	uv_timer_t tick;                /* what waits for time alone gets a turn */
 	int handles;                    /* still open */
+	unsigned ticks;
+	char store_trouble[256];        /* "": Redis is well */
 	bool draining;
 };
 
 #define TICK_MS 100
+#define TRIM_TICKS 50
+#define CHECK_TICKS 100
 
 static void wake(void *arg)
 {
@@ -97,9 +103,19 @@ static void woken(uv_async_t *handle)
 	(void)handle; /* the next turn sees what there is */
 }
 
+static void checked(void *arg, int err, const char *text)
+{
+	struct state *st = arg;
+	snprintf(st->store_trouble, sizeof(st->store_trouble), "%s", err ? (text ? text : sl_err_text(err)) : "");
+}
+
 static void ticked(uv_timer_t *handle)
 {
-	(void)handle;
+	struct state *st = handle->data;
+	if (st->ticks % CHECK_TICKS == 0) /* R10: is Redis as safe as it must be? */
+		st->store->ops->check(st->store, checked, st);
+	if (++st->ticks % TRIM_TICKS == 0)
+		malloc_trim(0); /* what a burst needed goes back */
 }
 
 static void closed(uv_handle_t *handle)
@@ -182,6 +198,8 @@ static const char *ready(struct sl_service *svc)
 		return "the definitions are being read";
 	if (!sl_kafka_reachable(st->broker, &text))
 		return text ? text : "Kafka does not answer";
+	if (*st->store_trouble)
+		return st->store_trouble;
 	return sl_coordinator_ready(st->co);
 }
 
@@ -206,5 +224,6 @@ static const struct sl_service_spec spec = {
 
 int main(int argc, char **argv)
 {
+	mallopt(M_ARENA_MAX, 2); /* librdkafka's threads need no arenas of their own */
 	return sl_service_main(&spec, argc, argv);
 }

@@ -120,6 +120,8 @@ static void retake(struct own_lane *lane, bool at_once)
 	struct sl_clock *clock = lane->co->opt.clock;
 	pass_reset(lane);
 	drop_cache(lane);
+	if (lane->emitting)
+		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
 	lane->emit_first_count = lane->emit_later_count = 0; /* what is unsent is dropped; what is queued may still arrive */
 	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->inbox.count);
 	if (at_once) {
@@ -177,6 +179,9 @@ static void emit_turn(struct own_lane *lane)
 		}
 		if (lane->emit_out)
 			return;
+		for (int i = 0; i < lane->emit_first_count; i++)
+			sl_metric_add_l(SL_METRIC_records_out_total, lane->emit_first[i].topic, 1);
+		sl_metric_add(SL_METRIC_outbox_records, -lane->emit_first_count);
 		if (!lane->emit_later_count)
 			break;
 		lane->emit_first = lane->emit_later;
@@ -210,6 +215,7 @@ static void emit_begin(struct own_lane *lane, const struct sl_msg *msgs, int cou
 			lane->emit_later_count++;
 	}
 	lane->emitting = true;
+	sl_metric_add(SL_METRIC_outbox_records, lane->emit_first_count + lane->emit_later_count);
 	emit_turn(lane);
 }
 
@@ -392,6 +398,7 @@ static bool visit_neighbour(void *arg, const char *ns, const char *id)
 static void add_actor(struct own_lane *lane, const char *key, const struct sl_hash *hash)
 {
 	const char *tilde = strchr(key, '~');
+	sl_metric_add(SL_METRIC_cache_misses_total, 1);
 	char *ns = sl_arena_strn(&lane->arena, key, (size_t)(tilde - key));
 	struct sl_actor *actor = sl_actor_new(ns, tilde + 1);
 	struct sl_diags diags;
@@ -566,16 +573,16 @@ static void trim_cache(struct own_lane *lane)
 /* A step's actor is as the store has it. */
 static void settle(struct own_lane *lane, const char *key, struct sl_actor *actor)
 {
-	struct sl_summary now;
+	struct sl_summary old = actor->committed, now;
 	sl_actor_committed(actor);
 	sl_actor_summary(actor, &now);
-	if (now.exists && !actor->committed.exists && *now.workflow)
+	bool ended = *now.workflow && now.status >= SL_COMPLETED;
+	if (now.exists && !old.exists && *now.workflow)
 		sl_metric_add(SL_METRIC_instances_started_total, 1);
-	if (now.exists && *now.workflow && now.status >= SL_COMPLETED &&
-		(!actor->committed.exists || actor->committed.status < SL_COMPLETED))
+	if (now.exists && ended && (!old.exists || old.status < SL_COMPLETED))
 		sl_metric_add_l(SL_METRIC_instances_ended_total, sl_status_text(now.status), 1);
 	actor->committed = now;
-	if (!now.exists || (*now.workflow && now.status >= SL_COMPLETED))
+	if (!now.exists || ended)
 		cache_remove(lane, key, actor);
 	else
 		own_cache_count(lane, actor);
@@ -725,8 +732,7 @@ static void mirror(struct own_lane *lane)
 static void backpressure(struct own_lane *lane)
 {
 	struct sl_coordinator *co = lane->co;
-	bool full = lane->inbox.count > 4 * co->opt.batch_records_max;
-	bool low = lane->inbox.count < co->opt.batch_records_max;
+	bool full = lane->inbox.count > 2 * co_batch_max(co), low = lane->inbox.count < co_batch_max(co);
 	if (full && !lane->paused)
 		co->opt.broker->ops->pause(co->owned, co->opt.topics->instances, lane->partition, lane->paused = true);
 	else if (low && lane->paused)

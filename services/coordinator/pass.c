@@ -98,7 +98,7 @@ static const char *misaddressed(const struct own_lane *lane, const struct sl_msg
 bool pass_begin(struct own_lane *lane)
 {
 	struct sl_diags diags;
-	int max = lane->careful ? 1 : lane->co->opt.batch_records_max;
+	int max = lane->careful ? 1 : co_batch_max(lane->co);
 	lane->limit = lane->inbox.count < max ? lane->inbox.count : max;
 	lane->records = SL_NEWN(&lane->arena, struct work, lane->limit ? lane->limit : 1);
 	lane->taken = 0;
@@ -213,8 +213,10 @@ static void sweep(struct own_lane *lane, const struct work *work)
 static struct sl_actor *find(struct own_lane *lane, const struct sl_msg *msg, const char *key)
 {
 	struct sl_actor *actor = sl_map_get(&lane->actors, key);
-	if (actor)
+	if (actor) {
+		sl_metric_add(SL_METRIC_cache_hits_total, 1);
 		return actor;
+	}
 	/* What a mailbox starts has an id derived from this very position: it cannot be in the store. */
 	if (msg->kind == SL_MSG_START && msg->from && sl_id_is_mailbox(msg->from)) {
 		actor = sl_actor_new(msg->ns, msg->to);

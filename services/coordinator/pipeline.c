@@ -18,7 +18,9 @@
 #include "common/base/log.h"
 #include "services/coordinator/road.h"
 
-#define INTAKE_MAX 4096         /* records in one turn, so that the lanes get theirs in between */
+#define INTAKE_MAX 2048         /* records in one turn, so that the lanes get theirs in between */
+#define IN_HAND_MAX 4096        /* records that all lanes together have in their batches */
+#define BATCH_MIN 128
 
 void co_wake(struct sl_coordinator *co)
 {
@@ -30,6 +32,13 @@ void co_fatal(struct sl_coordinator *co, int err, const char *text)
 {
 	if (co->opt.fatal)
 		co->opt.fatal(co->opt.arg, err, text);
+}
+
+int co_batch_max(const struct sl_coordinator *co)
+{
+	int share = co->lane_count ? IN_HAND_MAX / co->lane_count : IN_HAND_MAX;
+	share = share < BATCH_MIN ? BATCH_MIN : share;
+	return share < co->opt.batch_records_max ? share : co->opt.batch_records_max;
 }
 
 /* --- sluice:defs --- */
@@ -109,6 +118,7 @@ static void own_assigned(void *arg, const char *topic, int32_t partition)
 	sl_log(SL_DEBUG, "%s/%d: assigned", topic, (int)partition);
 	sl_assert(partition < co->partitions && !co->lanes[partition]);
 	co->lanes[partition] = own_lane_new(co, partition);
+	co->lane_count++;
 	sl_metric_add(SL_METRIC_partitions_owned, 1);
 	sl_metric_add(SL_METRIC_partitions_taken_total, 1);
 	co_wake(co);
@@ -122,6 +132,7 @@ static void own_revoked(void *arg, const char *topic, int32_t partition)
 	if (!lane)
 		return;
 	co->lanes[partition] = NULL;
+	co->lane_count--;
 	inbox_release(&lane->inbox, co, co->owned);
 	lane->gone = true;
 	lane->next_gone = co->gone_own;

@@ -119,6 +119,7 @@ struct sl_coordinator {
 	struct sl_consumer *routed, *owned;
 	struct sl_schemas *schemas;
 	int32_t partitions;             /* of sluice.instances */
+	int lane_count;                 /* own lanes that we have */
 	struct sl_map routes;           /* "topic/partition" -> struct route_lane */
 	struct own_lane **lanes;        /* by partition; NULL: not ours */
 	struct own_lane *gone_own;      /* revoked, answers still out */
@@ -133,6 +134,8 @@ struct sl_coordinator {
 /* pipeline.c */
 void co_wake(struct sl_coordinator *co);
 void co_fatal(struct sl_coordinator *co, int err, const char *text);
+/* Records of one batch now: the more lanes overlap, the smaller their batches, so that memory stays bounded. */
+int co_batch_max(const struct sl_coordinator *co);
 /* A ticket for "definitions as of now"; current() when a read that started after the ticket was drawn has come back and the
  * definitions are read that far (design section 5, Deploy and route). */
 uint64_t co_defs_ticket(struct sl_coordinator *co);

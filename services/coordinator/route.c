@@ -10,7 +10,7 @@
 #include "services/common/dead_letter.h"
 #include "services/coordinator/road.h"
 
-#define BATCHES_MAX 8
+#define BATCHES_MAX 4
 #define DEAD_LETTER_MAX (900 * 1024)
 
 struct route_lane *route_lane_new(struct sl_coordinator *co, const char *topic, int32_t partition)
@@ -262,7 +262,7 @@ static bool route_one(struct route_batch *batch, const struct sl_record *rec, bo
 static void run_batch(struct route_lane *lane)
 {
 	struct sl_diags diags;
-	int n = 0, max = lane->co->opt.batch_records_max;
+	int n = 0, max = co_batch_max(lane->co);
 	struct route_batch *batch = batch_new(lane);
 	sl_diags_init(&diags);
 	while (n < max && n < lane->inbox.count && !lane->deploy) {
@@ -341,8 +341,7 @@ static void ack(struct route_lane *lane)
 static void backpressure(struct route_lane *lane)
 {
 	struct sl_coordinator *co = lane->co;
-	bool full = lane->inbox.count > 4 * co->opt.batch_records_max;
-	bool low = lane->inbox.count < co->opt.batch_records_max;
+	bool full = lane->inbox.count > 2 * co_batch_max(co), low = lane->inbox.count < co_batch_max(co);
 	if (full && !lane->paused)
 		co->opt.broker->ops->pause(co->routed, lane->topic, lane->partition, lane->paused = true);
 	else if (low && lane->paused)

@@ -2,6 +2,7 @@
 """The house rules that a compiler does not check.
 
   tidy.py ROOT [--ctest FILE]   one line per rule: "ok RULE" or "not ok RULE" with each place; exit 1 if a rule is broken
+  --rules                       only the names of the rules
   --ctest FILE                  the output of `ctest -N`: every test program must be in it
 
 To add a rule, write a function that yields (file, line, text), list it in RULES, and add a sample that breaks it
@@ -262,7 +263,10 @@ RULES = [opening_comment, function_length, file_length, layer, banned_call, impu
 
 def main(args):
     root, ctest = args[0], None
-    if "--ctest" in args:
+    if "--rules" in args:
+        print("\n".join(rule.__name__.replace("_", "-") for rule in RULES))
+        return 0
+    if "--ctest" in args and os.path.exists(args[args.index("--ctest") + 1]):
         with open(args[args.index("--ctest") + 1], encoding="utf-8") as file:
             ctest = file.read()
     tree = Tree(root, ctest)

@@ -540,7 +540,7 @@ Test(lower, checked_errors_are_retried_by_policy)
 		"  - {functionRef: f, retryRef: First, retryableErrors: [SomeErrorOne, SomeErrorTwo]}\n"
 		"  - {functionRef: f, retryableErrors: [SomeErrorTwo]}\n"
 		"  - {functionRef: f, retryRef: Second}\n"
-		"  - {functionRef: f}\n"
+		"  - {functionRef: f, retryRef: Second, retryableErrors: [SomeErrorOne]}\n"
 		"  onErrors:\n"
 		"  - {errorRef: SomeErrorOne, transition: {nextState: S}}\n"
 		"  - {errorRefs: [SomeErrorOne, SomeErrorTwo], end: {terminate: true}}\n"
@@ -555,12 +555,11 @@ Test(lower, checked_errors_are_retried_by_policy)
 		"        on error code=\"503\",code=\"SomeErrorTwo\" retry=\"First\" attempts=4 delay=10000ms increment=2000ms multiplier=1.5 max=100000ms jitter=1000ms then=raise\n"
 		"      /states/0/actions/1 action result=merge key=\"response\"\n"
 		"        /states/0/actions/1/functionRef call \"f\"\n"
-		"        on error code=\"SomeErrorTwo\" retry=\"default\" attempts=0 delay=1000ms multiplier=2 then=raise\n"
 		"      /states/0/actions/2 action result=merge key=\"response\"\n"
 		"        /states/0/actions/2/functionRef call \"f\"\n"
-		"        on error code=\"503\",code=\"SomeErrorTwo\" retry=\"Second\" attempts=10 multiplier=2 jitter=0.3 then=raise\n"
 		"      /states/0/actions/3 action result=merge key=\"response\"\n"
 		"        /states/0/actions/3/functionRef call \"f\"\n"
+		"        on error code=\"503\" retry=\"Second\" attempts=10 multiplier=2 jitter=0.3 then=raise\n"
 		"    on error code=\"503\" then=goto\n"
 		"      next -> \"S\"\n"
 		"    on error code=\"503\",code=\"SomeErrorTwo\" then=goto\n"
@@ -830,15 +829,6 @@ Test(lower, the_window_of_a_start_state_is_constant)
 {
 	expect_diag(HEAD "events: [{name: e, type: e, source: s}]\nstates:\n- name: S\n  type: event\n  exclusive: false\n"
 		"  timeouts: {eventTimeout: '${ .t }'}\n  onEvents: [{eventRefs: [e]}]\n  end: true\n", SL_ESCHEMA, 6, 3, "cannot be an expression");
-}
-
-Test(lower, retry_reference_that_can_never_apply_is_warned_of)
-{
-	struct lowered l = lower(HEAD "functions: [{name: f, type: expression, operation: .}]\nretries: [{name: r, maxAttempts: 3}]\n"
-		"states:\n- {name: S, type: operation, end: true, actions: [{functionRef: f, retryRef: r}]}\n");
-	cr_assert_eq(l.rc, 0);
-	cr_assert(strstr(diag_at(&l, 0)->text, "retryRef has no effect"));
-	release(&l);
 }
 
 /* --- what is not there yet --- */

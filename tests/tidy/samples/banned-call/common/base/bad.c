@@ -1,0 +1,7 @@
+/* Copies without a bound. */
+#include <string.h>
+
+void sl_bad(char *to, const char *from)
+{
+	strcpy(to, from); /* strcat in a comment is fine */
+}

@@ -1,0 +1,1 @@
+/* A test program that CMake does not know. */

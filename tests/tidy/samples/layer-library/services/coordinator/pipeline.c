@@ -1,0 +1,2 @@
+/* A pipeline stands on the ports, not on libuv. */
+#include <uv.h>

@@ -1,0 +1,2 @@
+/* The engine must not know an adapter. */
+#include "common/adapters/kafka/kafka.h"

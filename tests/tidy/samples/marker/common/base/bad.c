@@ -1,0 +1,2 @@
+/* Something is left undone. */
+/* TODO: finish this */

@@ -1,0 +1,1 @@
+curl https://downloads.somewhere.dev/file
