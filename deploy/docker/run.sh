@@ -166,7 +166,7 @@ image_is_right() {
 }
 
 scenarios() {
-	docker run --rm -v "$ROOT/tests/scenarios:/sluice/tests/scenarios:ro" -v "$ROOT/examples:/sluice/examples:ro" \
+	timeout 300 docker run --rm --memory 2g -v "$ROOT/tests/scenarios:/sluice/tests/scenarios:ro" -v "$ROOT/examples:/sluice/examples:ro" \
 		sluice test /sluice/examples /sluice/tests/scenarios >"$WORK/scenarios.log" 2>&1
 	local code=$?
 	grep -v '^ok ' "$WORK/scenarios.log" | sed 's/^/   /' | tail -40

@@ -36,6 +36,7 @@ struct sl_world {
 	int64_t seq;
 	int64_t read_actions, read_timers, read_events, read_lifecycle, read_dead;
 	struct sl_map mock_uses;        /* "function/index" -> count */
+	struct sl_map functions, states;        /* names in deployed definitions */
 	struct sl_world_instance *instances;
 	int instance_count, instance_cap;
 	struct sl_world_call *calls;
@@ -182,6 +183,8 @@ void sl_world_free(struct sl_world *world)
 	free(world->calls);
 	free(world->published);
 	sl_map_release(&world->mock_uses, NULL);
+	sl_map_release(&world->functions, NULL);
+	sl_map_release(&world->states, NULL);
 	sl_map_release(&world->injected, NULL);
 	jv_free(world->dead);
 	sl_arena_release(&world->arena);
@@ -201,8 +204,34 @@ int sl_world_deploy(struct sl_world *world, const char *text, size_t len, const 
 	sl_plans_point(world->plans, NS, plan->id, plan->version, plan->hash, true);
 	if (ret_id)
 		*ret_id = sl_arena_str(&world->arena, plan->id);
+	for (int i = 0; i < plan->function_count; i++)
+		sl_map_set(&world->functions, plan->functions[i].name, world);
+	sl_map_each(&plan->nodes, e)
+	{
+		const struct sl_node *node = e->value;
+		if (node->kind == SL_NODE_STATE && node->u.state.name)
+			sl_map_set(&world->states, node->u.state.name, world);
+	}
 	sl_plan_unref(plan);
 	return 0;
+}
+
+bool sl_world_has_function(const struct sl_world *world, const char *name)
+{
+	return sl_map_get(&world->functions, name);
+}
+
+bool sl_world_has_state(const struct sl_world *world, const char *name)
+{
+	return sl_map_get(&world->states, name);
+}
+
+const char *sl_world_unpublished(const struct sl_world *world)
+{
+	for (int i = 0; i < world->agenda_count; i++)
+		if (!world->agenda[i].done && world->agenda[i].state)
+			return world->agenda[i].state;
+	return NULL;
 }
 
 /* --- sending --- */

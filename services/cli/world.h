@@ -33,11 +33,16 @@ SL_MUST_CHECK int sl_world_start(struct sl_world *world, const char *workflow, j
 void sl_world_event(struct sl_world *world, int64_t at_ms, jv ev);
 /* Publishes when the state first waits for events. Takes ev. */
 void sl_world_event_at_state(struct sl_world *world, const char *state, jv ev);
+/* Has a deployed definition a function, or a state, of that name? */
+bool sl_world_has_function(const struct sl_world *world, const char *name);
+bool sl_world_has_state(const struct sl_world *world, const char *name);
 /* Runs until nothing can happen any more, or virtual time horizon_ms (-1: none) is reached. False: stopped at a call that no mock
  * answers; *ret_why tells which. */
 bool sl_world_run(struct sl_world *world, int64_t horizon_ms, const char **ret_why);
 
 /* --- what happened; borrowed, in order --- */
+/* The state that an event still waits for; NULL: every event was published. */
+const char *sl_world_unpublished(const struct sl_world *world);
 struct sl_world_instance {
 	const char *id, *workflow;
 	const char *status;             /* completed, faulted, cancelled, active */

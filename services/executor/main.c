@@ -3,13 +3,10 @@
  * --evaluate as its first argument it is its own helper process for expressions that use secrets (R8). */
 #include "common/adapters/child/child.h"
 #include "common/adapters/http/http.h"
-#include "common/adapters/kafka/kafka.h"
-#include "common/adapters/uv/clock.h"
 #include "common/app/limits.h"
-#include "common/app/service.h"
 #include "common/base/log.h"
 #include "common/expr/expr.h"
-#include "services/common/connect.h"
+#include "services/common/host.h"
 #include "services/executor/executor.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,35 +14,15 @@
 #include <unistd.h>
 
 struct state {
-	struct sl_service *svc;
-	struct sl_arena arena;
-	struct sl_topics topics;
-	struct sl_broker *broker;
-	struct sl_store *store;
-	struct sl_clock *clock;
+	struct sl_host host; /* first member */
 	struct sl_caller *caller;
 	struct sl_helper *helper;
 	struct sl_plans *plans;
 	struct sl_definitions *definitions;
 	struct sl_executor *ex;
-	uv_prepare_t prepare;
-	uv_idle_t idle; /* runs while more is ready: the loop does not sleep */
-	uv_async_t async;
-	int handles; /* those that are not closed yet: this memory is theirs too */
-	bool draining;
 };
 
 static char **helper_argv;
-
-static void wake(void *arg)
-{
-	uv_async_send(&((struct state *)arg)->async);
-}
-
-static void fatal(void *arg, int err, const char *text)
-{
-	sl_service_fail(((struct state *)arg)->svc, err, "%s", text);
-}
 
 static char *secret(void *arg, const char *name)
 {
@@ -60,34 +37,14 @@ static void limit_expressions(const struct sl_config *cfg)
 	sl_expr_init(&expr);
 }
 
-static void idle(uv_idle_t *handle)
+static bool turn(struct sl_host *host)
 {
-	(void)handle;
-}
-
-static void turn(uv_prepare_t *handle)
-{
-	struct state *st = handle->data;
+	struct state *st = (struct state *)host;
 	bool more = sl_definitions_turn(st->definitions);
 	more = sl_executor_turn(st->ex) || more;
-	if (st->draining && sl_executor_idle(st->ex))
-		sl_service_drained(st->svc);
-	if (more)
-		uv_idle_start(&st->idle, idle);
-	else
-		uv_idle_stop(&st->idle);
-}
-
-static void woken(uv_async_t *handle)
-{
-	(void)handle; /* the next turn sees what there is */
-}
-
-static void closed(uv_handle_t *handle)
-{
-	struct state *st = handle->data;
-	if (--st->handles == 0)
-		free(st);
+	if (host->draining && sl_executor_idle(st->ex))
+		sl_service_drained(host->svc);
+	return more;
 }
 
 /* The ports go first: they call back no more when the pipeline is freed. */
@@ -97,50 +54,46 @@ static void stop(struct sl_service *svc)
 	if (st->ex)
 		sl_executor_close(st->ex);
 	sl_definitions_free(st->definitions);
-	uv_close((uv_handle_t *)&st->async, closed);
-	uv_close((uv_handle_t *)&st->prepare, closed);
-	uv_close((uv_handle_t *)&st->idle, closed);
-	st->broker->ops->close(st->broker, 2000);
-	st->store->ops->close(st->store);
+	sl_host_close(&st->host);
 	st->caller->ops->close(st->caller);
 	st->helper->ops->close(st->helper);
 	sl_executor_free(st->ex);
-	sl_clock_uv_free(st->clock);
 	sl_plans_free(st->plans);
-	sl_arena_release(&st->arena);
+	sl_host_free(&st->host);
 }
 
 static int build(struct state *st, struct sl_diags *diags)
 {
-	const struct sl_config *cfg = st->svc->config;
-	struct sl_definitions_options defs = {.broker = st->broker,
+	struct sl_host *host = &st->host;
+	const struct sl_config *cfg = host->svc->config;
+	struct sl_definitions_options defs = {.broker = host->broker,
 		.plans = st->plans,
-		.topic = st->topics.definitions,
-		.wake = wake,
-		.fatal = fatal,
-		.arg = st};
+		.topic = host->topics.definitions,
+		.wake = sl_host_wake,
+		.fatal = sl_host_fatal,
+		.arg = host};
 	int err = sl_definitions_new(&defs, &st->definitions, diags);
 	if (err)
 		return err;
-	struct sl_executor_options opt = {.broker = st->broker,
-		.store = st->store,
-		.clock = st->clock,
+	struct sl_executor_options opt = {.broker = host->broker,
+		.store = host->store,
+		.clock = host->clock,
 		.caller = st->caller,
 		.helper = st->helper,
 		.definitions = st->definitions,
 		.plans = st->plans,
-		.topics = &st->topics,
-		.group = sl_arena_printf(&st->arena, "%sexecutor", cfg->topic_prefix),
+		.topics = &host->topics,
+		.group = sl_arena_printf(&host->arena, "%sexecutor", cfg->topic_prefix),
 		.secret = secret,
-		.secret_arg = st->svc->config,
+		.secret_arg = host->svc->config,
 		.json = sl_config_json_limits(cfg),
 		.in_flight_max = (int)cfg->executor_in_flight_max,
 		.timeout_ms = cfg->executor_timeout_ms,
 		.answer_bytes_max = (size_t)cfg->executor_answer_bytes_max,
 		.result_bytes_max = (size_t)cfg->event_bytes_max * 4 - 65536,
-		.wake = wake,
-		.fatal = fatal,
-		.arg = st};
+		.wake = sl_host_wake,
+		.fatal = sl_host_fatal,
+		.arg = host};
 	opt.json.bytes_max = (size_t)cfg->executor_answer_bytes_max;
 	return sl_executor_new(&opt, &st->ex, diags);
 }
@@ -148,24 +101,12 @@ static int build(struct state *st, struct sl_diags *diags)
 static int start(struct sl_service *svc, struct sl_diags *diags)
 {
 	const struct sl_config *cfg = svc->config;
-	int err = sl_connect_check_topics(cfg, diags);
-	if (err)
-		return err;
 	struct state *st = calloc(1, sizeof(*st));
 	sl_assert(st);
-	st->svc = svc;
-	sl_arena_init(&st->arena);
-	sl_connect_topics(cfg, &st->arena, &st->topics);
-	st->broker = sl_connect_kafka(cfg, svc->loop, svc->spec->name, diags);
-	st->store = st->broker ? sl_connect_redis(cfg, svc->loop, svc->spec->name, diags) : NULL;
-	if (!st->store) {
-		if (st->broker)
-			st->broker->ops->close(st->broker, 0);
-		sl_arena_release(&st->arena);
-		free(st);
-		return SL_ECONFIG;
-	}
-	const char **allow = SL_NEWN(&st->arena, const char *, cfg->executor_egress_allow.count + 1);
+	int err = sl_host_open(&st->host, svc, turn, diags);
+	if (err)
+		return err;
+	const char **allow = SL_NEWN(&st->host.arena, const char *, cfg->executor_egress_allow.count + 1);
 	for (int i = 0; i < cfg->executor_egress_allow.count; i++)
 		allow[i] = cfg->executor_egress_allow.items[i];
 	struct sl_http_options http = {.allow = allow,
@@ -176,38 +117,30 @@ static int start(struct sl_service *svc, struct sl_diags *diags)
 	struct sl_child_options child = {
 		.argv = (const char *const *)helper_argv, .timeout_ms = (int)cfg->expr_hard_ms};
 	limit_expressions(cfg);
-	st->clock = sl_clock_uv_new(svc->loop);
 	st->caller = sl_caller_http_new(svc->loop, &http);
 	st->helper = sl_helper_child_new(svc->loop, &child);
 	st->plans = sl_plans_new();
-	uv_async_init(svc->loop, &st->async, woken);
-	uv_prepare_init(svc->loop, &st->prepare);
-	uv_idle_init(svc->loop, &st->idle);
-	st->async.data = st->prepare.data = st->idle.data = st;
-	st->handles = 3;
 	svc->state = st;
 	err = build(st, diags);
 	if (err)
 		stop(svc);
 	else
-		uv_prepare_start(&st->prepare, turn);
+		sl_host_run(&st->host);
 	return err;
 }
 
 static const char *ready(struct sl_service *svc)
 {
 	struct state *st = svc->state;
-	const char *text = NULL;
-	if (!sl_kafka_reachable(st->broker, &text))
-		return text ? text : "Kafka does not answer";
-	return sl_executor_ready(st->ex);
+	const char *why = sl_host_ready(&st->host);
+	return why ? why : sl_executor_ready(st->ex);
 }
 
 static void drain(struct sl_service *svc)
 {
 	struct state *st = svc->state;
-	st->draining = true;
 	sl_executor_drain(st->ex);
+	sl_host_drain(&st->host);
 }
 
 static const struct sl_service_spec spec = {

@@ -8,6 +8,7 @@ The events `kill.start` say which runs there are; all else must follow from them
 """
 import argparse
 import collections
+import faulthandler
 import json
 import sys
 
@@ -20,7 +21,7 @@ SLACK_MS = 300  # between an answer on the wire and its result in Kafka
 
 
 def read_topic(kafka, name):
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "oracle", "enable.auto.commit": False, "log_level": 0})
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "oracle", "enable.auto.commit": False, "log_level": 0, "fetch.wait.max.ms": 20})
     found = []
     for partition in consumer.list_topics(name, 10).topics[name].partitions:
         low, high = consumer.get_watermark_offsets(TopicPartition(name, partition), 10)
@@ -169,6 +170,7 @@ class Oracle:
 
 
 def main():
+    faulthandler.dump_traceback_later(60, exit=True)
     parser = argparse.ArgumentParser()
     for name in ("kafka", "events", "lifecycle", "stub-log", "kills", "redis", "redis-prefix"):
         parser.add_argument("--" + name, required=True)

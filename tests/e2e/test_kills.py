@@ -170,7 +170,7 @@ def judge(world, kills):
     command = [sys.executable, str(HERE / "oracle.py"), "--kafka", world.kafka, "--events", world.topics["events"], "--lifecycle",
                world.topics["lifecycle"], "--stub-log", world.stub.log, "--kills", kills_file, "--redis", world.redis_url,
                "--redis-prefix", world.redis_prefix]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     print(done.stdout, done.stderr)
     assert done.returncode == 0, (report.get("problems", [])[:10], report.get("figures"), done.stderr[-2000:])

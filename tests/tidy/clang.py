@@ -10,6 +10,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -53,6 +54,17 @@ def headers(deps):
     return [w for w in map(os.path.realpath, words) if w.startswith(ROOT + os.sep)]
 
 
+def errors(said):
+    """Without the notes that lead to each error: the tool itself, run on the one file, prints them."""
+    out, keep = [], False
+    for line in said.splitlines():
+        if re.match(r"\S+:\d+:\d+: ", line):
+            keep = ": note: " not in line
+        if keep and not re.fullmatch(r"\d+ (error|warning)s? generated\.", line):
+            out.append(line)
+    return "\n".join(out)
+
+
 def check(build, tool, entry):
     """Returns what the tool said, or nothing."""
     file, words = entry["file"], flags(entry)
@@ -69,7 +81,7 @@ def check(build, tool, entry):
     command = syntax if tool == "clang" else ["clang-tidy", "--quiet", "--config-file=" + config, file, "--", *words, *ANALYZER]
     done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
     if done.returncode:
-        return (done.stdout + (done.stderr if tool == "clang" else "")).strip() or done.stderr
+        return errors(done.stdout + (done.stderr if tool == "clang" else "")) or done.stdout + done.stderr
     if tool != "clang":
         subprocess.run(syntax, cwd=entry["directory"], capture_output=True)
     if not os.path.exists(base + ".d"):

@@ -71,7 +71,7 @@ ALLOCATE = r"(?:malloc|calloc|realloc|strdup|strndup)"
 # --- texts ---
 
 MARKER = r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b"
-MACHINE_PATH = r"(?<![\w.*}/])/(?:work|root|home/\w+)(?:/|\b)|/tmp/(?:[a-z]+_jobs|build)\b"
+MACHINE_PATH = r"(?<![\w.*}/])(?<![\w}]\")/(?:work|root|home/\w+)(?:/|\b)|/tmp/(?:[a-z]+_jobs|build)\b"
 # Hosts that a text may name: reserved names, addresses, names without a dot, placeholders, and the homes of the standards.
 HOST = (r"[\w${}%-]*|.*[${}%<>].*|[\d.]+|\[.*|.*\.(?:example|test|invalid|localhost|local)|(?:.*\.)?example\.(?:com|org|net)|"
         r"(?:.*\.)?(?:apache\.org|w3\.org|cloudevents\.io|serverlessworkflow\.io|json-schema\.org|openapis\.org|ietf\.org|"
