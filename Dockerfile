@@ -8,8 +8,6 @@ FROM debian:trixie-slim AS build
 WORKDIR /src
 COPY deploy/packages.sh deploy/packages.sh
 RUN deploy/packages.sh build
-ARG TESTS=OFF
-RUN [ "$TESTS" = OFF ] || apt-get install -y -qq --no-install-recommends libcriterion-dev >/dev/null
 COPY CMakeLists.txt CMakePresets.json LICENSE ./
 COPY proto proto
 COPY common common
@@ -19,10 +17,12 @@ RUN cmake --preset release >/dev/null && cmake --build --preset release
 RUN mkdir -p /out/bin && cp build/release/bin/sluice* /out/bin/ && strip --strip-debug /out/bin/* && \
 	for library in $(ldd /out/bin/* | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p' | sort -u); do \
 		dpkg -S "$(realpath "$library")" || exit 1; \
-	done | cut -d: -f1 | sort -u >/out/packages
+	done >/out/owners && cut -d: -f1 /out/owners | sort -u >/out/packages
 COPY tests tests
 COPY examples examples
-RUN [ "$TESTS" = OFF ] || { cmake -S . -B build/tests -G Ninja -DCMAKE_BUILD_TYPE=Debug >/dev/null && \
+ARG TESTS=OFF
+RUN [ "$TESTS" = OFF ] || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libcriterion-dev >/dev/null && \
+	cmake -S . -B build/tests -G Ninja -DCMAKE_BUILD_TYPE=Debug >/dev/null && \
 	cmake --build build/tests && ctest --test-dir build/tests --timeout 300 --output-on-failure -R '^unit/'; }
 
 FROM debian:trixie-slim

@@ -287,7 +287,7 @@ int sl_event_decode(
 	const struct sl_record *rec, const struct sl_json_limits *limits, jv *ret_ev, struct sl_diags *diags)
 {
 	size_t size = rec->value.len;
-	jv raw, ev;
+	jv raw = jv_null(), ev;
 	if (!limits)
 		limits = &sl_json_default;
 	for (int i = 0; i < rec->header_count; i++)

@@ -102,7 +102,7 @@ static int add_params(
 		rc = sl_openapi_fail(api, SL_ESCHEMA, err, "'parameters' is not a list");
 	for (int i = 0; i < count && rc == 0; i++) {
 		jv param;
-		struct sl_http_param p;
+		struct sl_http_param p = {0};
 		rc = sl_openapi_deref(api, jv_array_get(jv_copy(list), i), &param, err);
 		if (rc < 0)
 			break;

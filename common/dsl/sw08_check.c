@@ -98,7 +98,7 @@ struct sl_sw08_named *sl_sw08_ref(struct sl_sw08_context *c, enum sl_sw08_kind k
 int sl_sw08_state_of(const char *ptr)
 {
 	static const char prefix[] = "/states/";
-	return strncmp(ptr, prefix, sizeof(prefix) - 1) ? -1 : atoi(ptr + sizeof(prefix) - 1);
+	return strncmp(ptr, prefix, sizeof(prefix) - 1) ? -1 : (int)strtol(ptr + sizeof(prefix) - 1, NULL, 10);
 }
 
 void sl_sw08_edge_add(struct sl_sw08_context *c, enum sl_sw08_edge_kind kind, int to, const char *ptr)

@@ -336,7 +336,7 @@ static bool check_value(
 		sl_sw08_later(c, ptr, prop->later);
 	if (prop->format == SL_F_COUNT)
 		check_count(c, prop, value, ptr);
-	else if (prop->format == SL_F_WORD)
+	else if (prop->format == SL_F_WORD && text)
 		check_word(c, prop, text, ptr, section);
 	else if (prop->format != SL_F_NONE && text)
 		check_duration(c, prop->format, text, ptr);

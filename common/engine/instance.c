@@ -150,8 +150,10 @@ static void take_start_events(struct sl_run *run)
 	jv_array_foreach(run->in->events, i, ev)
 	{
 		const char *trace = sl_json_str(ev, "traceparent");
-		if (trace && !run->inst->traceparent)
+		if (trace && !run->inst->traceparent) {
 			run->inst->traceparent = strdup(trace);
+			sl_assert(run->inst->traceparent);
+		}
 		sl_corr_remember(run, ev);
 		sl_corr_bind(run, ev);
 		sl_inbox_add(run, ev, NULL, false, true);
@@ -199,6 +201,11 @@ static void begin(struct sl_run *run, struct sl_plan *plan)
 	struct sl_frame *root = sl_frame_new(inst, NULL, plan->root, SL_PART_NODE, 0);
 	bool given = jv_is_valid(in->data) && jv_get_kind(in->data) != JV_KIND_NULL;
 	sl_frame_set_own(root, given ? jv_copy(in->data) : jv_object());
+	if (in->kind == SL_MSG_FAULT) { /* R7: nothing of it may run; its start events are in the dead letter */
+		sl_inbox_drop_starts(run);
+		sl_instance_fault(run, jv_copy(in->error));
+		return;
+	}
 	sl_corr_eager(run);
 	enum sl_out out = sl_node_enter(run, root);
 	sl_inbox_drop_starts(run);
@@ -315,6 +322,33 @@ static void take_sweep(struct sl_run *run)
 		sl_instance_forget(inst);
 }
 
+/* R7: stepping an input of this instance ended the process, or would have. */
+static void take_fault(struct sl_run *run)
+{
+	struct sl_instance *inst = run->inst;
+	const char *kind = sl_json_str(run->in->extra, "kind");
+	if (sl_instance_ended(inst) && inst->retrying && kind && sl_msg_kind_of(kind) == SL_MSG_CLAIM_ANSWER) {
+		sl_instance_answer(run, inst->retry_command, false, "internal");
+		free(inst->retry_command);
+		inst->retry_command = NULL;
+		inst->retrying = false;
+		run->changed = true;
+		give_up_claim(run);
+	}
+	sl_instance_answer(run, run->in->command_id, false, "internal");
+	if (sl_instance_ended(inst))
+		return;
+	run->changed = true;
+	sl_instance_fault(run, jv_copy(run->in->error));
+}
+
+/* A fault stands for a start where that was given up: then the instance comes to be, already faulted. */
+static bool is_start(const struct sl_msg *in)
+{
+	const char *kind = in->kind == SL_MSG_FAULT ? sl_json_str(in->extra, "kind") : NULL;
+	return in->kind == SL_MSG_START || (kind && sl_msg_kind_of(kind) == SL_MSG_START);
+}
+
 static void dispatch(struct sl_run *run)
 {
 	switch (run->in->kind) {
@@ -349,6 +383,9 @@ static void dispatch(struct sl_run *run)
 	case SL_MSG_SWEEP:
 		take_sweep(run);
 		break;
+	case SL_MSG_FAULT:
+		take_fault(run);
+		break;
 	default:
 		sl_instance_answer(run, run->in->command_id, false, "not-supported");
 	}
@@ -375,7 +412,6 @@ static void finish(struct sl_run *run)
 	jv_free(run->value);
 	jv_free(run->error);
 	jv_free(run->vars);
-	jv_free(run->now_text);
 }
 
 int sl_instance_step(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_msg *in,
@@ -386,14 +422,14 @@ int sl_instance_step(const struct sl_engine *eng, struct sl_actor *actor, const 
 	struct sl_instance *inst = actor->inst && !actor->inst->gone ? actor->inst : NULL;
 	int err = 0;
 	run.id = sl_arena_str(fx->arena, actor->id);
-	run.value = run.error = run.vars = run.now_text = jv_invalid();
+	run.value = run.error = run.vars = jv_invalid();
 	/* R11: never back, and never before a fired timer's due time */
 	if (inst && inst->now_ms > run.now_ms)
 		run.now_ms = inst->now_ms;
 	if (in->kind == SL_MSG_TIMER && in->due_ms > run.now_ms)
 		run.now_ms = in->due_ms;
 	run.inst = inst;
-	if (in->kind == SL_MSG_START)
+	if (is_start(in))
 		err = start(&run);
 	else if (!inst)
 		unknown(&run);

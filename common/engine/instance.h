@@ -108,7 +108,6 @@ struct sl_run {
 	const struct sl_goto *next; /* chosen by a state's body; NULL: the state's own */
 	jv vars;		    /* cache of variables, without iteration parameters */
 	const struct sl_node *vars_state;
-	jv now_text; /* the step's time, once it was needed */
 	char *cause; /* of the transitions of this step */
 };
 
@@ -127,6 +126,8 @@ size_t sl_instance_bytes(const struct sl_instance *inst);
 /* The root's outcome, or that of the instance as a whole. */
 void sl_instance_over(struct sl_run *run, enum sl_out out);
 void sl_instance_cancel(struct sl_run *run, jv error);
+/* Faulted at once, whatever runs: an error that no handler sees. Takes error. */
+void sl_instance_fault(struct sl_run *run, jv error);
 void sl_instance_timeout(struct sl_run *run);
 /* Bytes of all data, estimated. */
 int64_t sl_instance_measure(struct sl_instance *inst);

@@ -195,6 +195,7 @@ void sl_corr_started(struct sl_run *run)
 	if (in->ok && in->box) {
 		sl_corr_add(inst, in->box, jv_copy(in->key));
 		inst->claim_box = strdup(in->box);
+		sl_assert(inst->claim_box);
 	}
 }
 

@@ -72,6 +72,13 @@ static void fault(struct sl_run *run)
 	ended(run, SL_FAULTED);
 }
 
+void sl_instance_fault(struct sl_run *run, jv error)
+{
+	jv_free(run->error);
+	run->error = error;
+	fault(run);
+}
+
 static void too_big(struct sl_run *run, int64_t bytes)
 {
 	jv_free(run->error);

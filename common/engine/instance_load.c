@@ -166,7 +166,7 @@ static int load_frame(struct sl_instance *inst, const struct part *part, struct 
 	struct sl_frame *parent = cut ? frame_at(inst, part->path, cut - 1) : NULL;
 	const struct sl_node *node =
 		sl_json_str(value, "node") ? sl_plan_find(inst->plan, sl_json_str(value, "node")) : NULL;
-	int index = atoi(part->path + cut);
+	int index = (int)strtol(part->path + cut, NULL, 10);
 	if (!node || (cut && !parent) || (!cut && inst->root) || (parent && sl_frame_child(parent, index))) {
 		jv_free(value);
 		return damaged(diags, part->field->name,

@@ -1,4 +1,5 @@
 /* The second life of a faulted instance: `retry` (design section 5: it asks its mailbox first). */
+#include "common/base/log.h"
 #include "common/engine/instance.h"
 
 #include "common/engine/plans.h"
@@ -86,6 +87,7 @@ void sl_instance_retry(struct sl_run *run)
 	inst->dirty = true;
 	free(inst->retry_command);
 	inst->retry_command = run->in->command_id ? strdup(run->in->command_id) : NULL;
+	sl_assert(!inst->retry_command == !run->in->command_id);
 	struct sl_msg *fx = sl_effects_add(run->fx, SL_MSG_CLAIM);
 	fx->to = sl_arena_str(run->fx->arena, sub->box);
 	fx->workflow = inst->plan->id;

@@ -17,85 +17,110 @@ struct sl_msg *sl_effect_with_id(struct sl_run *run, enum sl_msg_kind kind)
 	return fx;
 }
 
-/* Most times that a step tells are its own. */
-static jv time_value(struct sl_run *run, int64_t ms)
+/* Lifecycle events are written as text at once: most instances tell two of them, and nobody here reads them. */
+
+static void add_text(struct sl_buf *out, const char *name, const char *text)
+{
+	sl_buf_addc(out, ',');
+	sl_buf_add_json_str(out, name, strlen(name));
+	sl_buf_addc(out, ':');
+	sl_buf_add_json_str(out, text, strlen(text));
+}
+
+static void add_time(struct sl_buf *out, const char *name, int64_t ms)
 {
 	char text[32];
-	if (ms == run->now_ms && jv_is_valid(run->now_text))
-		return jv_copy(run->now_text);
 	sl_time_format(ms, text);
-	jv value = jv_string(text);
-	if (ms == run->now_ms)
-		run->now_text = jv_copy(value);
-	return value;
+	add_text(out, name, text);
 }
 
-static jv base(struct sl_run *run)
+/* Borrows value. */
+static void add_value(struct sl_buf *out, const char *name, jv value)
+{
+	sl_buf_printf(out, ",\"%s\":", name);
+	sl_json_write(out, value);
+}
+
+/* The event up to its data's common members; finish() closes it. */
+static struct sl_msg *begin(struct sl_run *run, const char *type, struct sl_buf *out)
 {
 	const struct sl_plan *plan = run->inst->plan;
-	jv data = sl_json_set(jv_object(), "workflow", jv_string(plan->id));
+	struct sl_msg *fx = sl_effect_with_id(run, SL_MSG_LIFECYCLE);
+	fx->instance = run->id;
+	sl_buf_init(out);
+	sl_buf_reserve(out, 512);
+	sl_buf_adds(out, "{\"specversion\":\"1.0\"");
+	add_text(out, "id", fx->id);
+	sl_buf_printf(out, ",\"source\":\"/sluice/%s\",\"type\":\"" PREFIX "%s.v1\"", run->actor->ns, type);
+	add_text(out, "subject", run->id);
+	add_time(out, "time", run->now_ms);
+	sl_buf_adds(out, ",\"datacontenttype\":\"application/json\",\"data\":{\"workflow\":");
+	sl_buf_add_json_str(out, plan->id, strlen(plan->id));
 	if (plan->version)
-		data = sl_json_set(data, "version", jv_string(plan->version));
-	return sl_json_set(data, "instance", jv_string(run->id));
+		add_text(out, "version", plan->version);
+	add_text(out, "instance", run->id);
+	return fx;
 }
 
-/* Takes data. */
-static void send(struct sl_run *run, const char *type, jv data)
+static void finish(struct sl_run *run, struct sl_msg *fx, struct sl_buf *out)
 {
-	struct sl_msg *fx = sl_effect_with_id(run, SL_MSG_LIFECYCLE);
-	jv ev = sl_json_set(jv_object(), "specversion", jv_string("1.0"));
-	ev = sl_json_set(ev, "id", jv_string(fx->id));
-	ev = sl_json_set(ev, "source", jv_string(sl_arena_printf(run->fx->arena, "/sluice/%s", run->actor->ns)));
-	ev = sl_json_set(ev, "type", jv_string(type));
-	ev = sl_json_set(ev, "subject", jv_string(run->id));
-	ev = sl_json_set(ev, "time", time_value(run, run->now_ms));
-	ev = sl_json_set(ev, "datacontenttype", jv_string("application/json"));
-	fx->instance = run->id;
-	fx->event = sl_json_set(ev, "data", data);
+	sl_buf_adds(out, "}}");
+	fx->text = sl_arena_strn(run->fx->arena, out->data, out->len);
+	sl_buf_release(out);
 }
 
 void sl_life_started(struct sl_run *run)
 {
+	struct sl_buf out;
 	if (run->eng->limits.lifecycle_level < 1)
 		return;
-	send(run, PREFIX "workflow.started.v1",
-		sl_json_set(base(run), "startedAt", time_value(run, run->inst->created_ms)));
+	struct sl_msg *fx = begin(run, "workflow.started", &out);
+	add_time(&out, "startedAt", run->inst->created_ms);
+	finish(run, fx, &out);
 }
 
 void sl_life_ended(struct sl_run *run)
 {
 	const struct sl_instance *inst = run->inst;
+	struct sl_buf out;
 	if (run->eng->limits.lifecycle_level < 1)
 		return;
-	jv data = sl_json_set(base(run), "startedAt", time_value(run, inst->created_ms));
-	data = sl_json_set(data, "endedAt", time_value(run, run->now_ms));
-	if (inst->status == SL_COMPLETED) {
-		send(run, PREFIX "workflow.completed.v1", sl_json_set(data, "output", jv_copy(inst->output)));
-		return;
-	}
-	if (jv_is_valid(inst->error))
-		data = sl_json_set(data, "error", jv_copy(inst->error));
-	send(run, inst->status == SL_FAULTED ? PREFIX "workflow.faulted.v1" : PREFIX "workflow.cancelled.v1", data);
+	struct sl_msg *fx = begin(run,
+		inst->status == SL_COMPLETED ? "workflow.completed"
+		: inst->status == SL_FAULTED ? "workflow.faulted"
+					     : "workflow.cancelled",
+		&out);
+	add_time(&out, "startedAt", inst->created_ms);
+	add_time(&out, "endedAt", run->now_ms);
+	if (inst->status == SL_COMPLETED)
+		add_value(&out, "output", inst->output);
+	else if (jv_is_valid(inst->error))
+		add_value(&out, "error", inst->error);
+	finish(run, fx, &out);
 }
 
 void sl_life_state(struct sl_run *run, const struct sl_frame *state, bool entered)
 {
+	struct sl_buf out;
 	if (run->eng->limits.lifecycle_level < 2)
 		return;
-	send(run, entered ? PREFIX "state.entered.v1" : PREFIX "state.left.v1",
-		sl_json_set(base(run), "state", jv_string(state->node->u.state.name)));
+	struct sl_msg *fx = begin(run, entered ? "state.entered" : "state.left", &out);
+	add_text(&out, "state", state->node->u.state.name);
+	finish(run, fx, &out);
 }
 
 void sl_life_action(struct sl_run *run, const struct sl_frame *action, const char *what)
 {
 	const struct sl_action *node = &action->node->u.action;
+	struct sl_buf out;
 	if (run->eng->limits.lifecycle_level < 3)
 		return;
-	jv data = sl_json_set(base(run), "action", node->name ? jv_string(node->name) : jv_string(action->node->ptr));
-	data = sl_json_set(data, "attempt", jv_number(action->attempt));
+	struct sl_msg *fx = begin(run, sl_arena_printf(run->fx->arena, "action.%s", what), &out);
+	add_text(&out, "action", node->name ? node->name : action->node->ptr);
+	sl_buf_printf(&out, ",\"attempt\":%d", action->attempt);
 	if ((strcmp(what, "faulted") == 0 || strcmp(what, "retried") == 0) && jv_is_valid(run->error))
-		data = sl_json_set(data, "error", jv_copy(run->error));
-	send(run, sl_arena_printf(run->fx->arena, PREFIX "action.%s.v1", what), data);
+		add_value(&out, "error", run->error);
+	finish(run, fx, &out);
 }
 
 /* --- transitions --- */

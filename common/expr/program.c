@@ -196,7 +196,7 @@ int sl_program_eval(struct sl_program *prog, int id, jv input, jv vars, jv *ret,
 {
 	const struct sl_program_expr *expr = expr_of(prog, id);
 	if (expr->mode == SL_EXPR_PATH) {
-		jv paths, value = jv_null();
+		jv paths, value;
 		int failed = sl_program_paths(prog, id, jv_copy(input), vars, &paths, err);
 		if (!failed) {
 			value = jv_getpath(input, jv_array_get(paths, 0));

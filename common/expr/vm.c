@@ -257,7 +257,7 @@ static void clean_message(struct sl_buf *out, const char *raw)
 	int line = 0;
 	if (end) {
 		const char *number = strstr(end, ", line ");
-		line = number ? atoi(number + 7) : 0;
+		line = number ? (int)strtol(number + 7, NULL, 10) : 0;
 	} else {
 		end = raw + strcspn(raw, "\n");
 	}

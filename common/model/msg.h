@@ -33,11 +33,12 @@
 	K(TIMER_SET,     "timer-set",     TIMERS)   /* instance, token, due_ms */                   \
 	K(TIMER_CANCEL,  "timer-cancel",  TIMERS)   /* instance, token */                           \
 	K(PUBLISH,       "publish",       EVENTS)   /* event; due_ms: not before */                 \
-	K(LIFECYCLE,     "lifecycle",     LIFECYCLE)/* event */                                     \
+	K(LIFECYCLE,     "lifecycle",     LIFECYCLE)/* text */                                     \
 	K(ANSWER,        "answer",        LIFECYCLE)/* command_id, ok, reason, data */              \
 	K(DEAD_LETTER,   "dead-letter",   DEAD)     /* reason, event, origin_* */                   \
 	K(WHY,           "why",           WHY)      /* data: a decision about an event */           \
-	K(PURGE,         "purge",         INST)     /* command: forget an ended instance now */
+	K(PURGE,         "purge",         INST)     /* command: forget an ended instance now */     \
+	K(FAULT,         "fault",         INST)     /* owner -> instance (R7): error; extra.kind: the input that was given up */
 
 enum sl_msg_kind {
 	SL_MSG_NONE = 0,

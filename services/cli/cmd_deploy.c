@@ -24,6 +24,7 @@ static bool prepare(const char *path, struct sl_compile_options *opt, char **ret
 	int err = sl_file_read(path, 4 * 1024 * 1024, ret_text, &len, &diags);
 	if (!err)
 		err = sl_compile(*ret_text, len, opt, &plan, &diags);
+	opt->resources = NULL;
 	bool ok = !err || err == SL_EAGAIN; /* SL_EAGAIN: the coordinator fetches what is on the network */
 	if (err != SL_EAGAIN) {
 		sl_diags_sort(&diags);

@@ -123,7 +123,8 @@ static int run_list(int argc, char **argv)
 		code = sl_cli_usage(&sl_cmd_list, "--limit is a number from 1");
 	else if ((code = sl_remote_open(&remote, &sl_cmd_list, SL_REMOTE_KAFKA | SL_REMOTE_REDIS, ns, rest, rest_count)) == SL_EXIT_OK) {
 		code = collect(&remote, workflow, status, &rows);
-		qsort(rows.items, (size_t)rows.count, sizeof(*rows.items), newest_first);
+		if (rows.count)
+			qsort(rows.items, (size_t)rows.count, sizeof(*rows.items), newest_first);
 		if (code == SL_EXIT_OK && sl_cli_json())
 			print_json(&rows, (int)limit);
 		else if (code == SL_EXIT_OK)

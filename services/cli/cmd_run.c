@@ -59,6 +59,7 @@ static bool deploy(struct sl_world *world, const char *path, struct sl_compile_o
 	int err = sl_file_read(path, 4 * 1024 * 1024, &text, &len, &diags);
 	if (!err)
 		err = sl_world_deploy(world, text, len, opt, ret_id, &diags);
+	opt->resources = NULL;
 	sl_diags_print(&diags, &out, text);
 	if (out.data)
 		fputs(out.data, stderr);

@@ -90,7 +90,7 @@ static int run_topics(int argc, char **argv)
 	else if (!sl_cli_output(output) || count != 1)
 		code = sl_cli_usage(&sl_cmd_topics, "create, check or list?");
 	else if (sl_config_load(&cfg, rest_count + 1, rest, environ, false, &diags))
-		code = report(SL_ECONFIG, &diags), code = SL_EXIT_USAGE;
+		(void)report(SL_ECONFIG, &diags), code = SL_EXIT_USAGE;
 	else if (strcmp(words[0], "create") == 0)
 		code = create(&cfg);
 	else if (strcmp(words[0], "check") == 0)

@@ -187,6 +187,7 @@ static int read_definition(struct sl_definitions *defs, jv value, struct sl_diag
 			keep(&defs->broken, ns, hash, sl_diags_first(diags));
 		return err;
 	}
+	sl_assert(plan);
 	sl_plans_add(defs->opt.plans, ns, plan);
 	keep(&defs->broken, ns, hash, NULL);
 	if (plan->secret_count) {

@@ -62,6 +62,17 @@ static int public_record(jv ev, enum sl_event_mode mode, const char *topic, cons
 	return err;
 }
 
+static int lifecycle(struct sl_coordinator *co, struct sl_arena *arena, const struct sl_msg *msg, struct sl_record *ret)
+{
+	if (!msg->text)
+		return SL_EINVAL;
+	ret->topic = co->opt.topics->lifecycle;
+	ret->key = text_bytes(sl_arena_str(arena, msg->instance ? msg->instance : msg->from));
+	ret->value = text_bytes(sl_arena_str(arena, msg->text));
+	add_header(arena, ret, "content-type", "application/cloudevents+json");
+	return 0;
+}
+
 static int dead_letter(struct sl_coordinator *co, struct sl_arena *arena, const struct sl_msg *msg, struct sl_record *ret)
 {
 	const struct sl_topics *topics = co->opt.topics;
@@ -104,8 +115,10 @@ int emit_record(struct sl_coordinator *co, struct sl_arena *arena, const struct 
 		return public_record(jv_copy(msg->event), co->opt.event_mode, sl_topics_publish(topics, msg->ns),
 			msg->from ? msg->from : msg->instance, arena, ret);
 	case SL_TO_LIFECYCLE:
-		return public_record(msg->kind == SL_MSG_ANSWER ? answer_event(msg) : jv_copy(msg->event), SL_EVENT_STRUCTURED,
-			topics->lifecycle, msg->instance ? msg->instance : msg->from, arena, ret);
+		if (msg->kind == SL_MSG_ANSWER)
+			return public_record(answer_event(msg), SL_EVENT_STRUCTURED, topics->lifecycle,
+				msg->instance ? msg->instance : msg->from, arena, ret);
+		return lifecycle(co, arena, msg, ret);
 	case SL_TO_DEAD:
 		return dead_letter(co, arena, msg, ret);
 	case SL_TO_WHY:

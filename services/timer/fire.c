@@ -55,6 +55,7 @@ void flights_release(struct sl_timers *tm)
 		if (flight->letter && flight->letter->orphan)
 			letter_free(flight->letter);
 		drop_flight(flight);
+		sl_assert(tm->flights != flight);
 	}
 }
 

@@ -119,8 +119,8 @@ Test(codec_msg, avro_c_reads_what_we_write)
 	const char *s;
 	const void *p;
 	size_t n;
-	int64_t number;
-	int kind, flag;
+	int64_t number = 0;
+	int kind = 0, flag = 0;
 	avro_value_get_by_name(&value, "kind", &field, NULL);
 	avro_value_get_int(&field, &kind);
 	cr_assert_eq(kind, SL_MSG_ACTION);

@@ -293,6 +293,16 @@ ENGINE_TEST(delivery_to_an_unknown_instance_comes_back)
 
 /* --- lifecycle --- */
 
+/* The last lifecycle event: its text must be a CloudEvent. */
+static jv lifecycle_event(struct world *w)
+{
+	const char *text = world_last(w, SL_MSG_LIFECYCLE)->text;
+	jv raw, ev;
+	cr_assert_eq(sl_json_parse(text, strlen(text), NULL, &raw, NULL), 0);
+	cr_assert_eq(sl_event_check(raw, &ev, NULL), 0);
+	return ev;
+}
+
 ENGINE_TEST(lifecycle_events_tell_start_and_end)
 {
 	world_deploy(w, CALLS);
@@ -300,17 +310,19 @@ ENGINE_TEST(lifecycle_events_tell_start_and_end)
 	world_result(w, 0, "{\"a\":1}", NULL);
 	world_result(w, 1, "{}", NULL);
 	cr_expect_eq(world_count(w, SL_MSG_LIFECYCLE), 2);
-	jv ev = world_last(w, SL_MSG_LIFECYCLE)->event;
+	jv ev = lifecycle_event(w);
 	cr_expect_str_eq(sl_json_str(ev, "type"), "io.serverlessworkflow.workflow.completed.v1");
 	cr_expect_str_eq(sl_json_str(ev, "subject"), "i1");
 	jv data = sl_json_get(ev, "data");
 	cr_expect_str_eq(sl_json_str(data, "workflow"), "w");
 	expect_json(sl_json_get(data, "output"), "{\"a\":1}");
 	jv_free(data);
+	jv_free(ev);
 	world_start(w, "i2", "w", "{}");
 	world_result(w, 2, NULL, "{\"code\":\"x\"}");
-	cr_expect_str_eq(sl_json_str(world_last(w, SL_MSG_LIFECYCLE)->event, "type"),
-		"io.serverlessworkflow.workflow.faulted.v1");
+	ev = lifecycle_event(w);
+	cr_expect_str_eq(sl_json_str(ev, "type"), "io.serverlessworkflow.workflow.faulted.v1");
+	jv_free(ev);
 	world_start(w, "i3", "w", "{}");
 	world_command(w, SL_MSG_CANCEL, "i3");
 	cr_expect_eq(world_count(w, SL_MSG_LIFECYCLE), 6);

@@ -240,7 +240,7 @@ Test(secrets, a_definition_that_does_not_compile_is_told_to_its_actions)
 		.resources = jv_invalid()};
 	cr_assert_eq(sl_definition_record(&def, &w.arena, &rec), 0);
 	produce(&w, topics.definitions, &rec);
-	strcpy(w.hash, "badhash");
+	snprintf(w.hash, sizeof(w.hash), "badhash");
 	join(&w, NULL);
 	give(&w, 0, "{}");
 	run(&w, NULL, 1);
@@ -272,7 +272,8 @@ Test(secrets, the_helper_process_evaluates_them)
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 32);
 	cr_assert_gt(n, 0);
 	program[n] = '\0';
-	strcpy(strrchr(program, '/'), "/sluice-executor");
+	char *name = strrchr(program, '/');
+	snprintf(name, sizeof(program) - (size_t)(name - program), "/sluice-executor");
 	const char *const argv[] = {program, "--evaluate", NULL};
 	setenv("SLUICE_SECRET_TOKEN", "s3cr3t-value", 1);
 	setenv("SLUICE_SECRET_MISSING_IN_SOME", "x", 1);

@@ -42,7 +42,7 @@ Test(egress, urls_pass_the_allow_list_or_are_refused)
 		enum sl_egress how = SL_ALLOW_BY_ADDRESS;
 		cr_expect_eq(check_url(cases[i].allow, cases[i].url, &how), cases[i].err, "%s", cases[i].url);
 		if (!cases[i].err)
-			cr_expect_eq(how, cases[i].how, "%s", cases[i].url);
+			cr_expect_eq((int)how, cases[i].how, "%s", cases[i].url);
 	}
 }
 
@@ -52,7 +52,7 @@ static int check_address(const struct sl_http_options *opt, enum sl_egress how, 
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
 	struct sl_buf why;
 	sl_buf_init(&why);
-	int err;
+	int err = 0;
 	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
 		err = sl_egress_check_address(opt, how, (struct sockaddr *)&v4, &why);
 	else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
