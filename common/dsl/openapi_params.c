@@ -2,6 +2,7 @@
 #include "common/dsl/openapi.h"
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/log.h"
 
 /* --- parameters ("Parameter Object") --- */
 static int read_in(const char *text, enum sl_param_in *ret)
@@ -110,6 +111,7 @@ static int add_params(
 		jv_free(param);
 		if (rc < 0)
 			break;
+		sl_assert(p.name);
 		if (is_ignored(&p))
 			jv_free(p.fallback);
 		else

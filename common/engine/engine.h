@@ -90,4 +90,8 @@ void sl_effects_stamp(struct sl_effects *fx, int first, const struct sl_actor *a
  * their states are read together with the mailbox's next batch. Nothing for instances. */
 void sl_actor_neighbours(const struct sl_actor *actor, bool (*visit)(void *arg, const char *ns, const char *id), void *arg);
 
+/* Nothing is going on: an instance has ended, or a mailbox holds neither subscriptions nor claims, joins or early events. It is hardly
+ * asked for again soon. */
+bool sl_actor_idle(const struct sl_actor *actor);
+
 #endif

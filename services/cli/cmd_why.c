@@ -6,19 +6,29 @@
 
 #define STREAM_MAX 10000
 
-/* Decisions about the event in one stream, oldest first, each with the stream's time. */
+static void pick_line(const char *text, size_t len, double at_ms, const char *id, const char *source, jv *found)
+{
+	jv why;
+	if (sl_json_parse(text, len, NULL, &why, NULL))
+		return;
+	jv event = sl_json_get(why, "event");
+	const char *its = sl_json_str(event, "id"), *from = sl_json_str(event, "source");
+	if (its && strcmp(its, id) == 0 && (!source || (from && strcmp(from, source) == 0)))
+		*found = jv_array_append(*found, sl_json_set(jv_copy(why), "time_ms", jv_number(at_ms)));
+	jv_free(event);
+	jv_free(why);
+}
+
+/* Decisions about the event in one stream, oldest first, each with the stream's time; an entry holds one a line. */
 static void pick(jv entries, const char *id, const char *source, jv *found)
 {
 	for (int i = jv_array_length(jv_copy(entries)) - 1; i >= 0; i--) {
-		jv entry = jv_array_get(jv_copy(entries), i), why;
+		jv entry = jv_array_get(jv_copy(entries), i);
 		const char *text = sl_json_str(entry, "d"), *at = sl_json_str(entry, "id");
-		if (text && sl_json_parse(text, strlen(text), NULL, &why, NULL) == 0) {
-			jv event = sl_json_get(why, "event");
-			const char *its = sl_json_str(event, "id"), *from = sl_json_str(event, "source");
-			if (its && strcmp(its, id) == 0 && (!source || (from && strcmp(from, source) == 0)))
-				*found = jv_array_append(*found, sl_json_set(jv_copy(why), "time_ms", jv_number(strtod(at ? at : "0", NULL))));
-			jv_free(event);
-			jv_free(why);
+		while (text && *text) {
+			size_t len = strcspn(text, "\n");
+			pick_line(text, len, strtod(at ? at : "0", NULL), id, source, found);
+			text += len + (text[len] == '\n');
 		}
 		jv_free(entry);
 	}
@@ -142,6 +152,6 @@ const struct sl_cli_command sl_cmd_why = {
 	.summary = "what became of an event, and why",
 	.help = "  --source S      only the event of that source\n\n"
 		"Tells which workflows and instances were tried, what did not match, and where the event went. Each partition\n"
-		"remembers its last 10 000 decisions.\n",
+		"remembers its last 400 batches of decisions.\n",
 	.run = run_why,
 };

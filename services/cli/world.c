@@ -1,68 +1,21 @@
 /* Sluice in one process: see world.h. */
-#include "services/cli/world.h"
+#include "services/cli/world_int.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/adapters/memory/memory.h"
-#include "common/base/log.h"
 #include "common/base/text.h"
-#include "services/coordinator/coordinator.h"
-#include "services/executor/evaluate.h"
 
-enum happening_class { HAPPENS_EVENT, HAPPENS_ANSWER, HAPPENS_TIMER };
-struct happening {
-	int64_t at_ms;                  /* wall clock of the world */
-	enum happening_class class;
-	int64_t seq;
-	struct sl_msg msg;              /* RESULT or TIMER */
-	jv event;
-	char *state;                    /* event: waits until this state waits */
-	bool done;
-};
-
-struct sl_world {
-	struct sl_world_options opt;
-	struct sl_memory *memory;
-	struct sl_arena arena;
-	struct sl_topics topics;
-	struct sl_event_topic event_topic;
-	struct sl_plans *plans;
-	struct sl_definitions *definitions;
-	struct sl_coordinator *co;
-	struct sl_broker *driver;       /* our own producer */
-	int64_t start_ms;
-	struct happening *agenda;
-	int agenda_count, agenda_cap;
-	int64_t seq;
-	int64_t read_actions, read_timers, read_events, read_lifecycle, read_dead;
-	struct sl_map mock_uses;        /* "function/index" -> count */
-	struct sl_map functions, states;        /* names in deployed definitions */
-	struct sl_world_instance *instances;
-	int instance_count, instance_cap;
-	struct sl_world_call *calls;
-	int call_count, call_cap;
-	struct sl_world_published *published;
-	int published_count, published_cap;
-	struct sl_map injected;         /* source\0id of events that came from outside */
-	jv dead;
-	const char *stop;               /* why the run cannot go on */
-	int serial;
-};
-
-#define NS "default"
-
-static int64_t wall(const struct sl_world *world)
+int64_t world_wall(const struct sl_world *world)
 {
 	return sl_memory_now(world->memory);
 }
 
 int64_t sl_world_now(const struct sl_world *world)
 {
-	return wall(world) - world->start_ms;
+	return world_wall(world) - world->start_ms;
 }
 
-static void trace(struct sl_world *world, const char *fmt, ...) SL_PRINTF(2, 3);
-static void trace(struct sl_world *world, const char *fmt, ...)
+void world_trace(struct sl_world *world, const char *fmt, ...)
 {
 	struct sl_buf text;
 	va_list ap;
@@ -76,16 +29,7 @@ static void trace(struct sl_world *world, const char *fmt, ...)
 	sl_buf_release(&text);
 }
 
-#define GROW(list, count, cap)                                                                     \
-	do {                                                                                       \
-		if ((count) == (cap)) {                                                            \
-			(cap) = (cap) ? (cap) * 2 : 16;                                            \
-			(list) = realloc((list), (size_t)(cap) * sizeof(*(list)));                 \
-			sl_assert(list);                                                           \
-		}                                                                                  \
-	} while (0)
-
-static struct happening *schedule(struct sl_world *world, int64_t at_ms, enum happening_class class)
+struct happening *world_schedule(struct sl_world *world, int64_t at_ms, enum happening_class class)
 {
 	GROW(world->agenda, world->agenda_count, world->agenda_cap);
 	struct happening *h = &world->agenda[world->agenda_count++];
@@ -94,7 +38,7 @@ static struct happening *schedule(struct sl_world *world, int64_t at_ms, enum ha
 	return h;
 }
 
-static void clear_happening(struct happening *h)
+void world_clear(struct happening *h)
 {
 	sl_msg_clear(&h->msg);
 	jv_free(h->event);
@@ -168,7 +112,7 @@ void sl_world_free(struct sl_world *world)
 	sl_memory_free(world->memory);
 	sl_plans_free(world->plans);
 	for (int i = 0; i < world->agenda_count; i++)
-		clear_happening(&world->agenda[i]);
+		world_clear(&world->agenda[i]);
 	for (int i = 0; i < world->instance_count; i++) {
 		jv_free(world->instances[i].output);
 		jv_free(world->instances[i].error);
@@ -301,196 +245,14 @@ int sl_world_start(struct sl_world *world, const char *workflow, jv input, const
 
 void sl_world_event(struct sl_world *world, int64_t at_ms, jv ev)
 {
-	schedule(world, world->start_ms + at_ms, HAPPENS_EVENT)->event = ev;
+	world_schedule(world, world->start_ms + at_ms, HAPPENS_EVENT)->event = ev;
 }
 
 void sl_world_event_at_state(struct sl_world *world, const char *state, jv ev)
 {
-	struct happening *h = schedule(world, INT64_MAX, HAPPENS_EVENT);
+	struct happening *h = world_schedule(world, INT64_MAX, HAPPENS_EVENT);
 	h->event = ev;
 	h->state = strdup(state);
-}
-
-/* --- the executor's part: mocks --- */
-
-/* `part` is contained in `whole`: objects by member, arrays by element and length, else equality. Borrows. */
-static bool subset(jv part, jv whole)
-{
-	if (jv_get_kind(part) != jv_get_kind(whole) || (jv_get_kind(part) != JV_KIND_OBJECT && jv_get_kind(part) != JV_KIND_ARRAY))
-		return sl_json_equal(part, whole);
-	bool same = true;
-	if (jv_get_kind(part) == JV_KIND_ARRAY) {
-		int n = jv_array_length(jv_copy(part));
-		if (n != jv_array_length(jv_copy(whole)))
-			return false;
-		for (int i = 0; i < n && same; i++) {
-			jv a = jv_array_get(jv_copy(part), i), b = jv_array_get(jv_copy(whole), i);
-			same = subset(a, b);
-			jv_free(a);
-			jv_free(b);
-		}
-		return same;
-	}
-	jv_object_foreach(part, name, member)
-	{
-		jv other = jv_object_get(jv_copy(whole), jv_copy(name));
-		same = same && jv_is_valid(other) && subset(member, other);
-		jv_free(other);
-		jv_free(name);
-		jv_free(member);
-	}
-	return same;
-}
-
-/* The first mock of the list that matches and is not used up; invalid: none. */
-static jv pick_mock(struct sl_world *world, const char *function, jv args)
-{
-	jv list = jv_is_valid(world->opt.mocks) ? sl_json_get(world->opt.mocks, function) : jv_invalid();
-	jv found = jv_invalid();
-	if (jv_get_kind(list) == JV_KIND_OBJECT)
-		list = jv_array_append(jv_array(), list);
-	int n = jv_get_kind(list) == JV_KIND_ARRAY ? jv_array_length(jv_copy(list)) : 0;
-	for (int i = 0; i < n && !jv_is_valid(found); i++) {
-		char key[300];
-		jv mock = jv_array_get(jv_copy(list), i), when = sl_json_get(mock, "when");
-		snprintf(key, sizeof(key), "%s/%d", function, i);
-		intptr_t used = (intptr_t)sl_map_get(&world->mock_uses, key);
-		if (used < sl_json_int(mock, "times", INT64_MAX) && (!jv_is_valid(when) || subset(when, args))) {
-			sl_map_set(&world->mock_uses, key, (void *)(used + 1));
-			jv_free(found);
-			found = jv_copy(mock);
-		}
-		jv_free(when);
-		jv_free(mock);
-	}
-	jv_free(list);
-	return found;
-}
-
-/* --- secrets (R8): the executor's own evaluator and redaction --- */
-
-static char *secret(void *arg, const char *name)
-{
-	struct sl_world *world = arg;
-	jv value = jv_is_valid(world->opt.secrets) ? sl_json_get(world->opt.secrets, name) : jv_invalid();
-	char *text = !jv_is_valid(value) ? NULL : jv_get_kind(value) == JV_KIND_STRING ? strdup(jv_string_value(value)) : sl_json_text(value);
-	jv_free(value);
-	return text;
-}
-
-static jv redact(struct sl_world *world, const struct sl_plan *plan, jv value)
-{
-	return plan && plan->secret_count ? sl_redact(value, plan->secrets, plan->secret_count, secret, world) : value;
-}
-
-/* The arguments of a call that comes as expression plus data, or what an expression function gives; false: *ret is the error. */
-static bool evaluate(struct sl_world *world, struct sl_plan *plan, const struct sl_msg *msg, jv *ret)
-{
-	struct sl_evaluator *ev = sl_evaluator_new(secret, world);
-	struct sl_buf question, text;
-	jv answer;
-	sl_buf_init(&question);
-	sl_buf_init(&text);
-	sl_evaluator_know(ev, msg->ns, plan);
-	sl_evaluator_question(msg, NULL, &question);
-	sl_evaluator_answer(ev, question.data, question.len, &text);
-	int err = sl_json_parse(text.data, text.len, &sl_json_default, &answer, NULL);
-	sl_assert(!err);
-	*ret = sl_json_get(answer, "error");
-	bool good = !jv_is_valid(*ret);
-	if (good) {
-		jv_free(*ret);
-		*ret = sl_json_get(answer, "value");
-	}
-	jv_free(answer);
-	sl_buf_release(&question);
-	sl_buf_release(&text);
-	sl_evaluator_free(ev);
-	return good;
-}
-
-static void answer_later(struct sl_world *world, const struct sl_msg *action, int64_t delay_ms, jv data, jv error)
-{
-	struct happening *h = schedule(world, wall(world) + delay_ms, HAPPENS_ANSWER);
-	sl_msg_init(&h->msg, SL_MSG_RESULT);
-	h->msg.ns = sl_arena_str(&world->arena, action->ns);
-	h->msg.to = sl_arena_str(&world->arena, action->instance ? action->instance : action->from);
-	h->msg.id = sl_arena_printf(&world->arena, "result-%s-%lld", action->action ? action->action : "", (long long)action->attempt);
-	h->msg.action = sl_arena_str(&world->arena, action->action);
-	h->msg.token = action->token;
-	h->msg.attempt = action->attempt;
-	h->msg.data = data;
-	h->msg.error = error;
-}
-
-static void call(struct sl_world *world, const struct sl_msg *msg)
-{
-	struct sl_plan *plan = sl_plans_by_hash(world->plans, msg->ns, msg->plan);
-	const struct sl_node *node = plan && msg->node ? sl_plan_find(plan, msg->node) : NULL;
-	jv args = jv_is_valid(msg->data) ? jv_copy(msg->data) : jv_object();
-	if (node && node->kind == SL_NODE_CALL && node->u.call.uses_secrets) {
-		jv_free(args);
-		bool good = evaluate(world, plan, msg, &args);
-		bool expression = plan->functions[node->u.call.function].kind == SL_FUNCTION_EXPRESSION;
-		if (!good || expression) { /* expression functions run for real */
-			args = redact(world, plan, args);
-			answer_later(world, msg, 0, good ? args : jv_invalid(), good ? jv_invalid() : args);
-			return;
-		}
-	}
-	GROW(world->calls, world->call_count, world->call_cap);
-	world->calls[world->call_count++] = (struct sl_world_call){sl_arena_str(&world->arena, msg->function),
-		sl_arena_str(&world->arena, msg->instance ? msg->instance : msg->from), jv_copy(args), sl_world_now(world)};
-	char *text = sl_json_text(args);
-	trace(world, "call %s %s", msg->function, text);
-	free(text);
-	jv mock = pick_mock(world, msg->function, args);
-	jv_free(args);
-	if (!jv_is_valid(mock)) {
-		jv_free(mock);
-		if (!world->stop)
-			world->stop = sl_arena_printf(&world->arena, "no mock answers this call of '%s'", msg->function);
-		return;
-	}
-	jv value = redact(world, plan, sl_json_get(mock, "return")), error = redact(world, plan, sl_json_get(mock, "error"));
-	if (!jv_is_valid(value) && !jv_is_valid(error)) {
-		jv_free(value);
-		value = jv_null();
-	}
-	answer_later(world, msg, sl_json_int(mock, "delay_ms", 0), value, error);
-	jv_free(mock);
-}
-
-static void drop_answers(struct sl_world *world, const char *action)
-{
-	for (int i = 0; i < world->agenda_count; i++) {
-		struct happening *h = &world->agenda[i];
-		if (!h->done && h->class == HAPPENS_ANSWER && action && h->msg.action && strcmp(h->msg.action, action) == 0)
-			clear_happening(h);
-	}
-}
-
-/* --- the timer's part --- */
-
-static void set_timer(struct sl_world *world, const struct sl_msg *msg)
-{
-	struct happening *h = schedule(world, msg->due_ms > wall(world) ? msg->due_ms : wall(world), HAPPENS_TIMER);
-	sl_msg_init(&h->msg, SL_MSG_TIMER);
-	h->msg.ns = sl_arena_str(&world->arena, msg->ns);
-	h->msg.to = sl_arena_str(&world->arena, msg->instance ? msg->instance : msg->from);
-	h->msg.id = sl_arena_printf(&world->arena, "timer-%s", msg->id ? msg->id : "");
-	h->msg.token = msg->token;
-	h->msg.due_ms = msg->due_ms;
-}
-
-static void cancel_timer(struct sl_world *world, const struct sl_msg *msg)
-{
-	const char *instance = msg->instance ? msg->instance : msg->from;
-	for (int i = 0; i < world->agenda_count; i++) {
-		struct happening *h = &world->agenda[i];
-		if (!h->done && h->class == HAPPENS_TIMER && h->msg.token == msg->token && strcmp(h->msg.to, instance) == 0)
-			clear_happening(h);
-	}
 }
 
 /* --- reading what the coordinator wrote --- */
@@ -516,16 +278,16 @@ static bool read_internal(struct sl_world *world, const char *topic, int64_t *of
 	sl_assert(!err);
 	switch (msg.kind) {
 	case SL_MSG_ACTION:
-		call(world, &msg);
+		world_call(world, &msg);
 		break;
 	case SL_MSG_ACTION_CANCEL:
-		drop_answers(world, msg.action);
+		world_drop_answers(world, msg.action);
 		break;
 	case SL_MSG_TIMER_SET:
-		set_timer(world, &msg);
+		world_set_timer(world, &msg);
 		break;
 	case SL_MSG_TIMER_CANCEL:
-		cancel_timer(world, &msg);
+		world_cancel_timer(world, &msg);
 		break;
 	default:
 		sl_bug(__FILE__, __LINE__, "unexpected %s", sl_msg_kind_text(msg.kind));
@@ -571,12 +333,12 @@ static bool read_lifecycle(struct sl_world *world)
 	jv data = sl_event_data(ev);
 	if (strcmp(type, "io.sluice.answer") == 0) {
 		if (!sl_json_bool(data, "ok", false) && sl_json_str(data, "reason"))
-			trace(world, "refused: %s", sl_json_str(data, "reason"));
+			world_trace(world, "refused: %s", sl_json_str(data, "reason"));
 	} else if (strncmp(type, prefix, sizeof(prefix) - 1) == 0 && subject) {
 		const char *what = type + sizeof(prefix) - 1;
 		struct sl_world_instance *inst = instance_of(world, subject);
 		char *text = sl_json_text(data);
-		trace(world, "%s %.*s %s", subject, (int)(strlen(what) > 3 ? strlen(what) - 3 : 0), what, text);
+		world_trace(world, "%s %.*s %s", subject, (int)(strlen(what) > 3 ? strlen(what) - 3 : 0), what, text);
 		free(text);
 		if (strcmp(what, "workflow.started.v1") == 0)
 			inst->workflow = sl_arena_str(&world->arena, sl_json_str(data, "workflow"));
@@ -615,7 +377,7 @@ static bool read_published(struct sl_world *world)
 		GROW(world->published, world->published_count, world->published_cap);
 		world->published[world->published_count++] = (struct sl_world_published){jv_copy(ev), sl_world_now(world)};
 		char *text = sl_json_text(ev);
-		trace(world, "published %s", text);
+		world_trace(world, "published %s", text);
 		free(text);
 	}
 	sl_buf_release(&key);
@@ -632,7 +394,7 @@ static bool read_dead(struct sl_world *world)
 		if (strcmp(rec.headers[i].name, "sluice-reason") != 0)
 			continue;
 		jv reason = jv_string_sized(rec.headers[i].value.ptr, (int)rec.headers[i].value.len);
-		trace(world, "dead letter: %s", jv_string_value(reason));
+		world_trace(world, "dead letter: %s", jv_string_value(reason));
 		world->dead = jv_array_append(world->dead, reason);
 	}
 	return true;
@@ -702,7 +464,7 @@ static void release_states(struct sl_world *world)
 		if (h->done || !h->state || h->at_ms != INT64_MAX)
 			continue;
 		if (state_waits(world, h->state))
-			h->at_ms = wall(world);
+			h->at_ms = world_wall(world);
 	}
 }
 
@@ -739,15 +501,15 @@ static void happen(struct sl_world *world, struct happening *h)
 		sl_map_setn(&world->injected, key.data, key.len, world);
 		sl_buf_release(&key);
 		char *text = sl_json_text(h->event);
-		trace(world, "event %s", text);
+		world_trace(world, "event %s", text);
 		free(text);
 		send_event(world, world->topics.events[0].topic, h->event);
 	} else {
 		if (h->class == HAPPENS_TIMER)
-			trace(world, "timer of %s", h->msg.to);
+			world_trace(world, "timer of %s", h->msg.to);
 		send_msg(world, &h->msg);
 	}
-	clear_happening(h);
+	world_clear(h);
 }
 
 bool sl_world_run(struct sl_world *world, int64_t horizon_ms, const char **ret_why)
@@ -764,11 +526,11 @@ bool sl_world_run(struct sl_world *world, int64_t horizon_ms, const char **ret_w
 		struct happening *h = next_happening(world);
 		if (!h || (horizon_ms >= 0 && h->at_ms > world->start_ms + horizon_ms))
 			break;
-		if (h->at_ms > wall(world))
+		if (h->at_ms > world_wall(world))
 			sl_memory_set_now(world->memory, h->at_ms);
 		happen(world, h);
 	}
-	if (horizon_ms >= 0 && wall(world) < world->start_ms + horizon_ms)
+	if (horizon_ms >= 0 && world_wall(world) < world->start_ms + horizon_ms)
 		sl_memory_set_now(world->memory, world->start_ms + horizon_ms);
 	return true;
 }

@@ -15,6 +15,13 @@
 #include "services/common/definitions.h"
 #include "services/common/topics.h"
 
+/* What is being stepped, for the watchdog (R7). Borrowed while the step lasts. */
+struct sl_stepping {
+	int32_t partition;
+	int64_t epoch, offset;
+	const char *path, *ns, *to; /* path: of the local effect, "." for the record itself */
+};
+
 struct sl_coordinator_options {
 	struct sl_broker *broker;       /* borrowed, as all of these */
 	struct sl_store *store;
@@ -38,6 +45,9 @@ struct sl_coordinator_options {
 	/* Cannot go on; text names what to do. */
 	void (*fatal)(void *arg, int err, const char *text);
 	void *arg;
+	/* Before each step, and with NULL after it. May be NULL. */
+	void (*stepping)(void *arg, const struct sl_stepping *what);
+	void *stepping_arg;
 };
 
 struct sl_coordinator;

@@ -15,8 +15,6 @@
 #include "services/coordinator/road.h"
 
 #define MIRROR_MS 1000
-#define CAREFUL_TAKES 3         /* R7: "from 2 on" counts the takes before this one */
-#define NOTE_MAX 3
 #define SWEEP_MAX 1000
 
 /* Monotonic microseconds, for metrics only. */
@@ -73,7 +71,6 @@ struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition)
 	lane->partition = partition;
 	lane->stage = OWN_TAKE;
 	lane->applied = lane->mirrored = -1;
-	lane->note_offset = -1;
 	lane->sweep = jv_invalid();
 	sl_arena_init(&lane->arena);
 	sl_arena_init(&lane->emit_arena);
@@ -88,6 +85,7 @@ void own_lane_free(struct own_lane *lane)
 		lane->co->opt.clock->ops->stop(lane->co->opt.clock, lane->timer);
 	pass_reset(lane);
 	drop_cache(lane);
+	careful_release(lane);
 	inbox_release(&lane->inbox, lane->co, lane->co->owned);
 	free(lane->stack.items);
 	free(lane->why);
@@ -275,6 +273,7 @@ static bool log_covers(struct own_lane *lane)
 		retake(lane, false);
 		return false;
 	}
+	lane->high = high;
 	if (lane->applied + 1 >= low && lane->applied + 1 <= high)
 		return true;
 	snprintf(text, sizeof(text),
@@ -333,20 +332,6 @@ static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struc
 	return !err;
 }
 
-static void read_note(struct own_lane *lane, const struct sl_hash *hash)
-{
-	const char *note = field(hash, "note", NULL);
-	lane->note_offset = -1;
-	lane->note_count = 0;
-	if (note && sscanf(note, "%" SCNd64 " %" SCNd64, &lane->note_offset, &lane->note_count) != 2)
-		lane->note_offset = -1;
-	lane->takes = number(hash, "takes", 1);
-	lane->careful = lane->takes >= CAREFUL_TAKES;
-	lane->noted = false;
-	if (lane->careful)
-		own_log(lane, SL_WARN, "taken several times without a commit: going carefully, one record at a time");
-}
-
 static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 {
 	struct own_lane *lane = arg;
@@ -362,7 +347,7 @@ static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 	lane->applied = number(hashes, "applied", -1);
 	if (!log_covers(lane))
 		return;
-	read_note(lane, hashes);
+	careful_taken(lane, hashes);
 	sl_diags_init(&diags);
 	bool ok = read_outbox(lane, hashes, &diags) && read_todo(lane, hashes, &diags);
 	if (!ok) {
@@ -481,26 +466,67 @@ static bool load(struct own_lane *lane)
 
 /* --- commit --- */
 
-struct ops { struct sl_op *items; int count, cap; struct sl_arena *arena; };
+struct op_list { struct sl_op *items; int count, cap; };
+/* Operations of one kind on one key stand together, since the store groups neighbours: the fields of an actor in `main`, the
+ * changes of the indexes of all actors in a list each. */
+enum { LIST_MAIN, LIST_X_REMOVE, LIST_X_ADD, LIST_E_REMOVE, LIST_E_ADD, LIST_COUNT };
+struct ops {
+	struct op_list lists[LIST_COUNT];
+	struct sl_map live;             /* plan hash -> change of its live instances, as a pointer */
+	struct sl_arena *arena;
+};
+
+static struct sl_op *op_in(struct ops *ops, int list, enum sl_op_kind kind, const char *key, const char *name)
+{
+	struct op_list *l = &ops->lists[list];
+	if (l->count == l->cap) {
+		int cap = l->cap ? l->cap * 2 : 64;
+		struct sl_op *grown = SL_NEWN(ops->arena, struct sl_op, cap);
+		if (l->count)
+			memcpy(grown, l->items, (size_t)l->count * sizeof(*grown));
+		l->items = grown;
+		l->cap = cap;
+	}
+	struct sl_op *o = &l->items[l->count++];
+	*o = (struct sl_op){.kind = kind, .key = key, .field = name};
+	return o;
+}
 
 static struct sl_op *op(struct ops *ops, enum sl_op_kind kind, const char *key, const char *name)
 {
-	if (ops->count == ops->cap) {
-		int cap = ops->cap ? ops->cap * 2 : 256;
-		struct sl_op *grown = SL_NEWN(ops->arena, struct sl_op, cap);
-		if (ops->count)
-			memcpy(grown, ops->items, (size_t)ops->count * sizeof(*grown));
-		ops->items = grown;
-		ops->cap = cap;
-	}
-	struct sl_op *o = &ops->items[ops->count++];
-	*o = (struct sl_op){.kind = kind, .key = key, .field = name};
-	return o;
+	return op_in(ops, LIST_MAIN, kind, key, name);
 }
 
 static void set_text(struct ops *ops, const char *key, const char *name, const char *text)
 {
 	op(ops, SL_OP_HSET, key, name)->value = (struct sl_bytes){text, strlen(text)};
+}
+
+static void count_live(struct ops *ops, const char *plan, intptr_t change)
+{
+	intptr_t now = (intptr_t)sl_map_get(&ops->live, plan);
+	sl_map_set(&ops->live, plan, (void *)(now + change));
+}
+
+/* All lists in one, in the arena. */
+static void join_lists(struct ops *ops, struct sl_commit *commit)
+{
+	int n = 0;
+	sl_map_each(&ops->live, e)
+		if (e->value)
+			op(ops, SL_OP_HINCR, "p", sl_arena_printf(ops->arena, "n:%s", e->key))->number = (intptr_t)e->value;
+	sl_map_release(&ops->live, NULL);
+	for (int i = 0; i < LIST_COUNT; i++)
+		n += ops->lists[i].count;
+	struct sl_op *all = SL_NEWN(ops->arena, struct sl_op, n + 1);
+	n = 0;
+	for (int i = 0; i < LIST_COUNT; i++) {
+		if (ops->lists[i].count)
+			memcpy(all + n, ops->lists[i].items, (size_t)ops->lists[i].count * sizeof(*all));
+		n += ops->lists[i].count;
+	}
+	commit->ops = all;
+	commit->count = n;
 }
 
 static bool is_live(const struct sl_summary *s)
@@ -514,18 +540,20 @@ static void index_ops(struct ops *ops, const char *key, const struct sl_summary 
 	struct sl_arena *arena = ops->arena;
 	bool listed_old = old->exists && *old->workflow, listed_new = new->exists && *new->workflow;
 	if (listed_old && (!listed_new || old->status != new->status))
-		op(ops, SL_OP_ZREM, "x", sl_arena_printf(arena, "%s|%s|%s", sl_status_text(old->status), old->workflow, key));
+		op_in(ops, LIST_X_REMOVE, SL_OP_ZREM, "x",
+			sl_arena_printf(arena, "%s|%s|%s", sl_status_text(old->status), old->workflow, key));
 	if (listed_new && (!listed_old || old->status != new->status))
-		op(ops, SL_OP_ZADD, "x", sl_arena_printf(arena, "%s|%s|%s", sl_status_text(new->status), new->workflow, key))
+		op_in(ops, LIST_X_ADD, SL_OP_ZADD, "x",
+			sl_arena_printf(arena, "%s|%s|%s", sl_status_text(new->status), new->workflow, key))
 			->number = new->created_ms;
 	if (old->exists && old->expires_ms && (!new->exists || !new->expires_ms))
-		op(ops, SL_OP_ZREM, "e", key);
+		op_in(ops, LIST_E_REMOVE, SL_OP_ZREM, "e", key);
 	if (new->exists && new->expires_ms && (!old->exists || old->expires_ms != new->expires_ms))
-		op(ops, SL_OP_ZADD, "e", key)->number = new->expires_ms;
+		op_in(ops, LIST_E_ADD, SL_OP_ZADD, "e", key)->number = new->expires_ms;
 	if (is_live(old) && !is_live(new))
-		op(ops, SL_OP_HINCR, "p", sl_arena_printf(arena, "n:%s", old->plan))->number = -1;
+		count_live(ops, old->plan, -1);
 	if (is_live(new) && !is_live(old))
-		op(ops, SL_OP_HINCR, "p", sl_arena_printf(arena, "n:%s", new->plan))->number = 1;
+		count_live(ops, new->plan, 1);
 }
 
 static void actor_ops(struct ops *ops, const char *key, struct sl_actor *actor)
@@ -582,7 +610,7 @@ static void settle(struct own_lane *lane, const char *key, struct sl_actor *acto
 	if (now.exists && ended && (!old.exists || old.status < SL_COMPLETED))
 		sl_metric_add_l(SL_METRIC_instances_ended_total, sl_status_text(now.status), 1);
 	actor->committed = now;
-	if (!now.exists || ended)
+	if (sl_actor_idle(actor)) /* hardly asked for again */
 		cache_remove(lane, key, actor);
 	else
 		own_cache_count(lane, actor);
@@ -634,12 +662,11 @@ static void committed(void *arg, int err, const char *text)
 		settle(lane, e->key, e->value);
 	if (lane->taken)
 		lane->applied = lane->records[lane->taken - 1].offset;
-	lane->takes = 0;
-	lane->careful = lane->noted = false;
 	lane->backoff_ms = 0;
 	emit_begin(lane, lane->outbox.items, lane->outbox.count);
 	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->taken);
 	keep_todo(lane);
+	careful_committed(lane);
 	trim_cache(lane);
 	lane->stage = OWN_RUN;
 }
@@ -652,7 +679,7 @@ static void commit(struct own_lane *lane)
 	sl_map_each(&lane->touched, e)
 		actor_ops(&ops, e->key, e->value);
 	for (int i = 0; i < lane->why_count; i++)
-		*op(&ops, SL_OP_XADD, "why", "d") = lane->why[i];
+		pass_why_op(lane, i, op(&ops, SL_OP_XADD, "why", "d"));
 	sl_buf_init(&outbox);
 	sl_buf_init(&todo);
 	for (int i = 0; i < lane->outbox.count; i++)
@@ -662,9 +689,11 @@ static void commit(struct own_lane *lane)
 	set_text(&ops, "p", "takes", "0");
 	op(&ops, SL_OP_HSET, "p", "outbox")->value = sl_buf_bytes(&outbox);
 	todo_ops(&ops, lane, &todo);
-	if (lane->noted)
-		op(&ops, SL_OP_HDEL, "p", "note");
-	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = ops.items, .count = ops.count};
+	const char **passed;
+	for (int i = careful_passed(lane, &lane->arena, applied, &passed); i > 0; i--)
+		op(&ops, SL_OP_HDEL, "p", passed[i - 1]);
+	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch};
+	join_lists(&ops, &c);
 	ask(lane);
 	lane->commit_us = own_us();
 	co->opt.store->ops->commit(co->opt.store, &c, committed, lane);
@@ -684,31 +713,15 @@ static void noted(void *arg, int err, const char *text)
 		retake(lane, err == SL_EFENCED || err == SL_ELOST);
 		return;
 	}
-	lane->noted = true;
-	lane->stage = OWN_STEP;
+	lane->stage = lane->note_read ? OWN_DEFS : OWN_STEP;
+	lane->note_read = false;
 }
 
-/* Notes what is stepped next; who finds the note of the same record for the third time gives the record up. */
+/* Notes what comes next; what the last batch sent is delivered by then. */
 static void note(struct own_lane *lane)
 {
 	struct sl_coordinator *co = lane->co;
-	int64_t offset = lane->limit ? lane->records[0].offset : lane->applied;
-	int64_t count = lane->note_offset == offset ? lane->note_count + 1 : 1;
-	if (count > NOTE_MAX && lane->limit) {
-		struct sl_msg *msg = &lane->records[0].msg;
-		struct sl_msg doomed = *msg;
-		sl_msg_init(msg, SL_MSG_NONE);
-		msg->ns = doomed.ns;
-		msg->to = doomed.to;
-		msg->reason = "stepping this record ended the process three times";
-		jv_free(msg->event);
-		msg->event = jv_copy(doomed.event);
-		sl_msg_clear(&doomed);
-		own_log(lane, SL_ERROR, "giving up a record that ended the process three times");
-		count = 1;
-	}
-	char *text = sl_arena_printf(&lane->arena, "%" PRId64 " %" PRId64, offset, count);
-	struct sl_op set = {.kind = SL_OP_HSET, .key = "p", .field = "note", .value = {text, strlen(text)}};
+	struct sl_op set = careful_note(lane);
 	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = &set, .count = 1};
 	ask(lane);
 	co->opt.store->ops->commit(co->opt.store, &c, noted, lane);
@@ -771,6 +784,11 @@ static bool begin(struct own_lane *lane)
 	return true;
 }
 
+static void stepped(struct own_lane *lane, enum pass_result result)
+{
+	lane->stage = result == PASS_MISSING ? OWN_LOAD : result == PASS_NOTE ? OWN_NOTE : OWN_COMMIT;
+}
+
 void own_lane_turn(struct own_lane *lane)
 {
 	emit_turn(lane);
@@ -792,18 +810,25 @@ void own_lane_turn(struct own_lane *lane)
 		case OWN_DEFS:
 			if (!co_defs_current(lane->co, lane->defs_ticket))
 				return;
+			if (lane->inbox.count && careful_wants_note(lane, inbox_at(&lane->inbox, 0)->rec.offset, "-")) {
+				lane->note_read = true;
+				lane->stage = OWN_NOTE;
+				break;
+			}
 			if (!begin(lane))
 				return;
 			break;
 		case OWN_LOAD:
 			if (!load(lane))
-				lane->stage = lane->careful && !lane->noted ? OWN_NOTE : OWN_STEP;
+				lane->stage = OWN_STEP;
 			break;
 		case OWN_NOTE:
+			if (lane->emitting)
+				return;
 			note(lane);
 			break;
 		case OWN_STEP:
-			lane->stage = pass_run(lane) == PASS_MISSING ? OWN_LOAD : OWN_COMMIT;
+			stepped(lane, pass_run(lane));
 			break;
 		case OWN_COMMIT:
 			if (lane->emitting)

@@ -43,8 +43,8 @@ void pass_reset(struct own_lane *lane)
 	sl_map_release(&lane->missing, NULL);
 	sl_map_release(&lane->broken, NULL);
 	for (int i = 0; i < lane->why_count; i++)
-		free((void *)lane->why[i].value.ptr);
-	lane->why_count = 0;
+		sl_buf_release(&lane->why[i]);
+	lane->why_count = lane->why_lines = 0;
 	jv_free(lane->sweep);
 	lane->sweep = jv_invalid();
 	lane->sweep_wanted = lane->sweep_read = false;
@@ -107,7 +107,8 @@ bool pass_begin(struct own_lane *lane)
 		struct work *work = &lane->records[i];
 		const struct sl_record *rec = &inbox_at(&lane->inbox, i)->rec;
 		uint64_t fp = 0;
-		int err = sl_msg_decode(rec->value, &lane->arena, &work->msg, &fp, &diags);
+		const char *doom = careful_doomed(lane, rec->offset, "-");
+		int err = doom ? SL_EPARSE : sl_msg_decode(rec->value, &lane->arena, &work->msg, &fp, &diags);
 		if (err == SL_ENOSCHEMA && !sl_map_get(&lane->broken, "schema")) {
 			lane->limit = i;
 			if (i > 0)
@@ -116,7 +117,7 @@ bool pass_begin(struct own_lane *lane)
 			sl_diags_release(&diags);
 			return false;
 		}
-		const char *why = err ? sl_diags_first(&diags) : misaddressed(lane, &work->msg);
+		const char *why = doom ? doom : err ? sl_diags_first(&diags) : misaddressed(lane, &work->msg);
 		if (why) {
 			if (!err)
 				sl_msg_clear(&work->msg);
@@ -135,19 +136,32 @@ bool pass_begin(struct own_lane *lane)
 	return true;
 }
 
+#define WHY_PER_ENTRY 32         /* decisions in one stream entry, a line each */
+#define WHY_ENTRIES_MAX 400
+
+/* Decisions of one pass share stream entries: an entry each would cost more than the step. */
 static void add_why(struct own_lane *lane, const struct sl_msg *msg)
 {
-	if (lane->why_count == lane->why_cap) {
-		lane->why_cap = lane->why_cap ? lane->why_cap * 2 : 32;
-		lane->why = realloc(lane->why, (size_t)lane->why_cap * sizeof(*lane->why));
-		sl_assert(lane->why);
+	if (lane->why_lines % WHY_PER_ENTRY == 0) {
+		if (lane->why_count == lane->why_cap) {
+			lane->why_cap = lane->why_cap ? lane->why_cap * 2 : 8;
+			lane->why = realloc(lane->why, (size_t)lane->why_cap * sizeof(*lane->why));
+			sl_assert(lane->why);
+		}
+		sl_buf_init(&lane->why[lane->why_count++]);
 	}
-	struct sl_buf text;
-	sl_buf_init(&text);
-	sl_json_write(&text, msg->data);
-	size_t len = text.len;
-	lane->why[lane->why_count++] = (struct sl_op){.kind = SL_OP_XADD, .key = "why", .field = "d",
-		.value = {sl_buf_steal(&text), len}, .number = 10000};
+	struct sl_buf *entry = &lane->why[lane->why_count - 1];
+	if (entry->len)
+		sl_buf_addc(entry, '\n');
+	sl_json_write(entry, msg->data);
+	lane->why_lines++;
+}
+
+/* The stream entries of this batch. */
+void pass_why_op(const struct own_lane *lane, int i, struct sl_op *ret)
+{
+	*ret = (struct sl_op){.kind = SL_OP_XADD, .key = "why", .field = "d", .value = sl_buf_bytes(&lane->why[i]),
+		.number = WHY_ENTRIES_MAX};
 }
 
 /* Where one effect of the step goes: local ones are collected for the stack, the rest into the outbox. */
@@ -173,21 +187,32 @@ static void place(struct own_lane *lane, const struct work *parent, int index, s
 	sl_msg_init(msg, SL_MSG_NONE);
 }
 
-static void dead_letter(struct own_lane *lane, const struct work *work, const char *reason)
+/* Takes ev. */
+static void dead_letter_of(struct own_lane *lane, const struct work *work, const char *reason, int index, jv ev)
 {
 	struct sl_msg *msg = sl_effects_add(&lane->outbox, SL_MSG_DEAD_LETTER);
 	struct sl_pos pos = {lane->partition, work->offset, work->path};
 	char id[SL_UUID_TEXT];
-	sl_id_effect("dead-letter", &pos, 0, id);
+	sl_id_effect("dead-letter", &pos, index, id);
 	msg->id = sl_arena_str(&lane->arena, id);
 	msg->ns = work->msg.ns;
 	msg->reason = reason;
 	msg->instance = work->msg.to;
-	msg->event = jv_copy(work->msg.event);
+	msg->event = ev;
 	msg->origin_topic = lane->co->opt.topics->instances;
 	msg->origin_partition = lane->partition;
 	msg->origin_offset = work->offset;
-	sl_log(SL_WARN, "%s/%d@%lld: dead letter: %s", msg->origin_topic, (int)lane->partition, (long long)work->offset, reason);
+}
+
+void pass_dead_letter(struct own_lane *lane, const struct work *work, const char *reason)
+{
+	int count = jv_get_kind(work->msg.events) == JV_KIND_ARRAY ? jv_array_length(jv_copy(work->msg.events)) : 0;
+	for (int i = 0; i < count; i++)
+		dead_letter_of(lane, work, reason, i, jv_array_get(jv_copy(work->msg.events), i));
+	if (!count)
+		dead_letter_of(lane, work, reason, 0, jv_copy(work->msg.event));
+	sl_log(SL_WARN, "%s/%d@%lld: dead letter: %s", lane->co->opt.topics->instances, (int)lane->partition,
+		(long long)work->offset, reason);
 }
 
 /* Expired actors get one local input each (design section 7). */
@@ -232,14 +257,24 @@ static void want_stack(struct own_lane *lane)
 		want(lane, &lane->stack.items[i].msg);
 }
 
+static void stepping(struct sl_coordinator *co, const struct sl_stepping *what)
+{
+	if (co->opt.stepping)
+		co->opt.stepping(co->opt.stepping_arg, what);
+}
+
 static void step(struct own_lane *lane, struct sl_actor *actor, const char *key, struct work *work)
 {
 	struct sl_pos pos = {lane->partition, work->offset, work->path};
 	struct todo locals = {0};
 	lane->fx.arena = &lane->arena;
+	struct sl_stepping what = {lane->partition, lane->epoch, work->offset, *work->path ? work->path : ".", work->msg.ns,
+		work->msg.to};
+	stepping(lane->co, &what);
 	int err = sl_step(&lane->co->engine, actor, &work->msg, &pos, work->time_ms, &lane->fx);
+	stepping(lane->co, NULL);
 	if (err) {
-		dead_letter(lane, work, err == SL_ENOTFOUND
+		pass_dead_letter(lane, work, err == SL_ENOTFOUND
 			? sl_arena_printf(&lane->arena, "plan %s is not known", work->msg.plan ? work->msg.plan : "of the instance")
 			: sl_err_text(err));
 		sl_effects_clear(&lane->fx);
@@ -279,9 +314,11 @@ enum pass_result pass_run(struct own_lane *lane)
 		struct work work = lane->stack.items[lane->stack.count - 1];
 		if (work.msg.kind == SL_MSG_NONE) {
 			lane->stack.count--;
-			dead_letter(lane, &work, work.msg.reason);
+			pass_dead_letter(lane, &work, work.msg.reason);
 			continue;
 		}
+		if (careful_give_up(lane))
+			continue;
 		if (is_sweep(&work.msg)) {
 			if (!lane->sweep_read) {
 				lane->sweep_wanted = true;
@@ -299,10 +336,12 @@ enum pass_result pass_run(struct own_lane *lane)
 			want_stack(lane);
 			return PASS_MISSING;
 		}
+		if (careful_wants_note(lane, work.offset, work.path))
+			return PASS_NOTE;
 		lane->stack.count--;
 		lane->steps++;
 		if (broken)
-			dead_letter(lane, &work, broken);
+			pass_dead_letter(lane, &work, broken);
 		else
 			step(lane, actor, key, &work);
 		sl_msg_clear(&work.msg);

@@ -69,7 +69,6 @@ struct own_lane {
 	bool started, paused, gone;
 	int out;                        /* callbacks that will still come */
 	int64_t epoch, applied;         /* applied: offset of the last record that is in the store; -1 none */
-	int64_t takes;                  /* takes without a commit (R7) */
 	int64_t mirrored, mirror_at_ms; /* Kafka's committed offset merely mirrors `applied` */
 	struct inbox inbox;
 	struct sl_map actors;           /* "NS~ID" -> struct sl_actor: exact under our epoch */
@@ -91,16 +90,22 @@ struct own_lane {
 	struct sl_map touched;          /* "NS~ID" -> actor stepped in this batch */
 	struct sl_map missing;          /* "NS~ID" -> store key: to be read before the pass goes on */
 	struct sl_effects outbox;       /* copies in order */
-	struct sl_op *why;              /* decisions of this batch */
-	int why_count, why_cap;
+	struct sl_buf *why;             /* decisions of this batch: stream entries of several lines */
+	int why_count, why_cap, why_lines;
 	bool dirty;                     /* there is something to commit */
 	uint64_t defs_ticket;
 	struct sl_map broken;           /* "NS~ID" -> text: stored state that could not be read */
 	uint64_t schema_wanted;         /* fingerprint of a writer's schema that is being read, 0 none */
 	bool sweep_wanted, sweep_read;
 	jv sweep;                       /* expired members, read for a SWEEP */
-	bool careful, noted;            /* R7 */
-	int64_t note_offset, note_count;
+	/* R7, careful.c. A place is "OFFSET:PATH" of what is read or stepped. */
+	bool careful;                   /* one record at a time, a note before each step */
+	bool note_read;                 /* the note to write is that of reading the first record */
+	int64_t careful_until, high;    /* high: one behind the last record when the partition was taken */
+	char *noted, *found;            /* places: of our note, and of the note that was there; NULL: none */
+	int64_t found_count;            /* so many processes have ended there */
+	int64_t note_epoch;             /* of the last note that this lane wrote */
+	struct sl_map doomed;           /* place -> reason: to be given up */
 
 	/* the outbox on its way (R2): the next commit waits for it */
 	struct sl_arena emit_arena;
@@ -175,17 +180,34 @@ bool own_lane_quiet(const struct own_lane *lane);
 void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor);
 void own_cache_count(struct own_lane *lane, struct sl_actor *actor);
 /* Steps until the batch is done, cut, or an actor is missing. */
-enum pass_result { PASS_DONE, PASS_MISSING };
+enum pass_result { PASS_DONE, PASS_MISSING, PASS_NOTE };        /* NOTE: what is next must be noted first (R7) */
 enum pass_result pass_run(struct own_lane *lane);
 char *pass_key(struct sl_arena *arena, const char *ns, const char *id);         /* "NS~ID" */
 /* Begins a batch: decodes and finds what must be read first. False: a writer's schema is missing. */
 bool pass_begin(struct own_lane *lane);
 /* Wants the actor to be read unless it is there. */
 void pass_want(struct own_lane *lane, const char *ns, const char *id);
+void pass_why_op(const struct own_lane *lane, int i, struct sl_op *ret);
 /* Forgets the batch in hand (not the cache). */
 void pass_reset(struct own_lane *lane);
+void pass_dead_letter(struct own_lane *lane, const struct work *work, const char *reason);
 void todo_push(struct todo *todo, const struct work *work);
 void todo_clear(struct todo *todo);
+
+/* careful.c (R7) */
+/* Reads takes, note and proved notes out of the header of a partition that was just taken. */
+void careful_taken(struct own_lane *lane, const struct sl_hash *header);
+/* Why the place is to be given up; NULL: it is not. path "-": reading the record. */
+const char *careful_doomed(struct own_lane *lane, int64_t offset, const char *path);
+/* Gives up what is on top of the stack if it is doomed: true. */
+bool careful_give_up(struct own_lane *lane);
+bool careful_wants_note(struct own_lane *lane, int64_t offset, const char *path);
+/* The note for what is next; it counts as written. */
+struct sl_op careful_note(struct own_lane *lane);
+/* Fields of the header that a commit up to `applied` removes. */
+int careful_passed(struct own_lane *lane, struct sl_arena *arena, int64_t applied, const char ***ret);
+void careful_committed(struct own_lane *lane);
+void careful_release(struct own_lane *lane);
 
 /* A record for one effect; memory in arena. Returns an error when it can't be encoded. */
 SL_MUST_CHECK int emit_record(struct sl_coordinator *co, struct sl_arena *arena, const struct sl_msg *msg, struct sl_record *ret);

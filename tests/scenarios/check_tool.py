@@ -143,7 +143,7 @@ def check(case, holds, output):
     global failures
     if not holds:
         failures += 1
-        print("not ok %s\n%s" % (case, output))
+        print("not ok %s\n%s" % (case, output[:2000]))
 
 
 def main():

@@ -38,7 +38,7 @@ LAYERS = {
 }
 SERVICES_MAY = ["common/" + d for d in ("base", "model", "expr", "dsl", "engine", "ports", "codec", "app")] + ["services/common"]
 # Where the ports meet their adapters.
-WIRING = r"services/\w+/main\.c|services/common/connect\.[ch]|services/cli/.*"
+WIRING = r"services/\w+/main\.c|services/common/(connect|host)\.[ch]|services/cli/.*"
 # Single headers that another layer may use besides: plain numbers, no code.
 ALLOWED = {("common/app/limits.h", "common/engine/engine.h")}
 

@@ -1,0 +1,137 @@
+/* The simulator: the pipeline objects of the three services in one world in memory, driven by one seed.
+ *
+ *   load.c      what workflows there are and what happens to them, from the seed
+ *   procs.c     processes: started, turned, stopped, killed
+ *   schedule.c  who moves next, what breaks and when; then a quiet phase until nothing moves any more
+ *   check.c     what must be true at the end; reads only what was published, called and stored
+ *
+ * Owner: main.c. One thread. Everything of a run lives in struct sim; only compiled plans outlive it. */
+#ifndef SLUICE_SIM_H
+#define SLUICE_SIM_H
+
+#include "common/adapters/memory/memory.h"
+#include "common/base/arena.h"
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "services/coordinator/coordinator.h"
+#include "services/executor/executor.h"
+#include "services/timer/timer.h"
+
+#define SIM_START_MS INT64_C(1704067200000)
+#define SIM_PARTITIONS_MAX 4
+#define SIM_EVENT_PARTITIONS 2
+#define SIM_PROCS_MAX 8
+#define SIM_FLOWS_MAX 4
+#define SIM_MINUTE_MS INT64_C(60000)
+
+enum sim_kind { SIM_COORDINATOR, SIM_EXECUTOR, SIM_TIMER };
+enum sim_state { SIM_DOWN, SIM_READING, SIM_UP, SIM_DRAINING };
+
+struct sim;
+struct sim_proc {
+	struct sim *sim;
+	enum sim_kind kind;
+	char name[8];
+	enum sim_state state;
+	bool member;  /* the groups count a process of this name in */
+	bool zombie;  /* its session has ended and it does not know */
+	bool skewed;
+	int64_t back; /* schedule step at which it is started again or notices that it is a zombie */
+	struct sl_plans *plans;
+	struct sl_definitions *defs;
+	struct sl_coordinator *co;
+	struct sl_executor *ex;
+	struct sl_timers *tm;
+};
+
+/* One sort of workflow; see load.c. */
+struct sim_flow {
+	const char *name, *text; /* definition */
+	const char *const *types; /* of its events, NULL-terminated; the first ones start it */
+	const char *const *next_types; /* waited for later */
+	int take;		 /* loops: events that one instance takes; else 0 */
+	bool keyed, may_miss;	 /* may_miss: an event may come too late, and then the why stream says so */
+};
+
+struct sim_event {
+	char id[40], key[24];
+	const char *type;
+	const struct sim_flow *flow;
+	bool published;
+	int copies;
+	jv ev;
+};
+struct sim_call { /* what the service saw */
+	char *action, *body;
+	int count;
+};
+
+struct sim {
+	uint64_t seed, random;
+	bool trace;
+	struct sl_memory *world;
+	struct sl_arena arena;
+	struct sl_topics topics;
+	struct sl_event_topic event_topic;
+	struct sl_broker *driver;
+	int32_t partitions;
+	int64_t step, now_max;
+	struct sim_proc procs[SIM_PROCS_MAX];
+	int proc_count, coordinator_max, executor_max, timer_max;
+	/* what this seed may do */
+	int faults;		/* percent of the usual amount */
+	bool may_cancel;
+	int64_t early_window_ms;
+	/* load */
+	const struct sim_flow *flows[SIM_FLOWS_MAX];
+	int flow_count;
+	struct sim_event *events;
+	int event_count, event_cap, published;
+	struct sim_event *answers; /* events that calls set off */
+	struct sl_map answered;    /* id -> in events */
+	struct sl_map calls;	   /* Idempotency-Key -> struct sim_call */
+	struct sl_map tags;	   /* step~n -> Idempotency-Key */
+	struct sl_map cancelled;   /* instance -> asked */
+	int64_t lifecycle_read[SIM_PARTITIONS_MAX];
+	int commands;
+	bool down;
+	int64_t up_step;
+	struct sl_memory_backup *backup;
+	struct sl_buf wrong; /* what was violated; empty: nothing */
+	const char *fatal;
+};
+
+/* --- sim: main.c --- */
+uint64_t sim_random(struct sim *sim);
+int sim_below(struct sim *sim, int n); /* 0..n-1 */
+bool sim_chance(struct sim *sim, int percent);
+void sim_tell(struct sim *sim, const char *fmt, ...) SL_PRINTF(2, 3); /* a line of the story */
+void sim_wrong(struct sim *sim, const char *fmt, ...) SL_PRINTF(2, 3);
+
+/* --- procs.c --- */
+void sim_proc_start(struct sim_proc *proc);
+bool sim_proc_turn(struct sim_proc *proc); /* true: more is ready now */
+/* Gone at once; lose_sent as sl_memory_kill. The group counts it in until sim_proc_expire or its return. */
+void sim_proc_kill(struct sim_proc *proc, bool lose_sent);
+void sim_proc_drain(struct sim_proc *proc); /* its turns end it when it is idle */
+bool sim_proc_alive(const struct sim_proc *proc);
+void sim_procs_free(struct sim *sim);
+
+/* --- load.c --- */
+void sim_load_make(struct sim *sim);
+void sim_load_deploy(struct sim *sim);
+void sim_publish(struct sim *sim, struct sim_event *event);
+void sim_command(struct sim *sim, const char *type, jv data);
+int64_t sim_mock(void *arg, const struct sl_http_request *req, struct sl_http_answer *ret);
+void sim_load_free(struct sim *sim);
+
+/* --- schedule.c --- */
+void sim_quiet(struct sim *sim, int64_t ms); /* lets everything run, for so much virtual time */
+void sim_schedule(struct sim *sim);
+void sim_heal(struct sim *sim);
+
+/* --- check.c --- */
+void sim_check_outputs(struct sim *sim);
+void sim_check_left(struct sim *sim);
+
+#endif
