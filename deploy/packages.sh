@@ -2,7 +2,7 @@
 # Installs the Debian packages that Sluice needs, those that are missing only. Arguments: build (default), test, run.
 set -eu
 build="gcc cmake ninja-build pkg-config librdkafka-dev libhiredis-dev libuv1-dev libavro-dev libjansson-dev libjq-dev libonig-dev
-	libcurl4-openssl-dev libfyaml-dev libmicrohttpd-dev uuid-dev libssl-dev libpcre2-dev"
+	libcurl4-openssl-dev libfyaml-dev libmicrohttpd-dev uuid-dev libssl-dev libpcre2-dev libjemalloc-dev"
 run="redis-server kcat default-jre-headless maven python3 procps jq"
 test="libcriterion-dev clang clang-tidy python3-venv"
 want=""

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # All tests: installs what is missing, builds with sanitizers (preset dev), runs the parts, ends with "N passed, N failed".
 #   tests/run.sh [--fast] [PART...]
-# PART        unit leak-proof scenarios tool contract e2e tidy; all of them when none is named
+# PART        unit leak-proof scenarios tool sim contract e2e tidy; all of them when none is named
 # --fast      what needs neither Kafka nor Redis, without clang: unit leak-proof scenarios tool tidy
 # SLUICE_REQUIRE_REAL=1                     contract and e2e fail where no real Kafka and Redis can be had
 # SLUICE_KAFKA_BROKERS, SLUICE_REDIS_URL    used when both are given; otherwise both are started here, and stopped
 # Each part's output is in build/dev/log; that of a failed one is printed. Exit 0: nothing failed and something passed.
 set -u
+{ # read as a whole before it runs, so that an edit cannot disturb a run
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit 2
 BUILD=$ROOT/build/dev
 LOG=$BUILD/log
-ALL="unit leak-proof scenarios tool contract e2e tidy"
+ALL="unit leak-proof scenarios tool sim contract e2e tidy"
 SANITIZER='ERROR: AddressSanitizer|LeakSanitizer|WARNING: ThreadSanitizer|runtime error: '
 REQUIRE=${SLUICE_REQUIRE_REAL:-0}
 BROKERS=${SLUICE_KAFKA_BROKERS:-}
@@ -25,7 +26,7 @@ fast=0 parts=""
 for arg in "$@"; do
 	case $arg in
 	--fast) fast=1 ;;
-	unit | leak-proof | scenarios | tool | contract | e2e | tidy) parts="$parts $arg" ;;
+	unit | leak-proof | scenarios | tool | sim | contract | e2e | tidy) parts="$parts $arg" ;;
 	*) sed -n '2,8p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 	esac
 done
@@ -139,6 +140,10 @@ part_tool() {
 	timeout --foreground -k 30 300 python3 tests/scenarios/check_tool.py "$BUILD/bin/sluice"
 }
 
+part_sim() {
+	tests_of_ctest 1 600 '^sim'
+}
+
 part_contract() {
 	export_real
 	tests_of_ctest 1 600 '^contract/'
@@ -198,3 +203,5 @@ done
 row total "$([ $failed = 0 ] && [ $passed != 0 ] && echo ok || echo FAILED)" $passed $failed $((SECONDS - began))
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed != 0 ]
+exit
+}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Adds up what the programs of a ctest run counted: Criterion's synthesis, or a line "N passed, N failed".
+"""Adds up what the programs of a ctest run counted: Criterion's synthesis, a line "N passed, N failed" or
+the simulator's "N seeds, N violated".
 
   tally.py JUNIT    prints the slowest programs, what went wrong, and "N passed, N failed"; exit 1 if something failed
 
@@ -14,11 +15,15 @@ def count(case):
     text = "".join(case.findtext("system-out") or "")
     synthesis = re.findall(r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", text)
     plain = re.findall(r"^(\d+) passed, (\d+) failed$", text, flags=re.M)
+    seeds = re.findall(r"^(\d+) seeds, (\d+) violated$", text, flags=re.M)
     if synthesis:
         tested, passed = int(synthesis[-1][0]), int(synthesis[-1][1])
         failed = tested - passed
     elif plain:
         passed, failed = map(int, plain[-1])
+    elif seeds:
+        failed = int(seeds[-1][1])
+        passed = int(seeds[-1][0]) - failed
     else:
         passed = failed = 0
     if case.get("status") != "run" and failed == 0:

@@ -35,6 +35,8 @@ void sl_actor_free(struct sl_actor *actor)
 	free(actor);
 }
 
+#define OVERHEAD 3 /* jv objects and the allocator take about three times what they hold (measured) */
+
 static void measure(struct sl_actor *actor)
 {
 	actor->bytes = sizeof(*actor);
@@ -42,6 +44,7 @@ static void measure(struct sl_actor *actor)
 		actor->bytes += sl_instance_bytes(actor->inst);
 	if (actor->box)
 		actor->bytes += sl_mailbox_bytes(actor->box);
+	actor->bytes *= OVERHEAD;
 }
 
 int sl_actor_load(const struct sl_engine *eng, struct sl_actor *actor, const struct sl_field *fields, int count,

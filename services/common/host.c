@@ -7,6 +7,10 @@
 #include "common/adapters/uv/clock.h"
 #include "common/base/log.h"
 
+/* Where jemalloc is linked: few arenas, and what a burst needed goes back soon. Read by name. */
+extern const char *malloc_conf;
+const char *malloc_conf = "narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0";
+
 #define TICK_MS 100
 #define TRIM_TICKS 50
 #define CHECK_TICKS 100

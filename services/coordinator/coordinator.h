@@ -38,7 +38,7 @@ struct sl_coordinator_options {
 	int batch_records_max;          /* 0 in these three: 1024, 4 MiB, 10 000 */
 	int64_t batch_bytes_max;
 	int local_steps_max;
-	int64_t cache_bytes_max;        /* actors in memory, all partitions together */
+	int64_t cache_bytes_max;        /* actors in memory, all partitions together; 0: 16 MiB */
 	uint64_t seed;
 	bool single;                    /* readable ids (sluice test, run) */
 	void (*wake)(void *arg);        /* turn() should be called soon */

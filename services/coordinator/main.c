@@ -1,10 +1,12 @@
 /* sluice-coordinator: routes events and commands, owns and steps instances. One screen: what it is made of and how it ends. */
 #include "common/adapters/http/http.h"
+#include "common/adapters/redis/note.h"
 #include "common/app/limits.h"
 #include "common/base/log.h"
 #include "common/expr/expr.h"
 #include "services/common/host.h"
 #include "services/coordinator/coordinator.h"
+#include "services/coordinator/watchdog.h"
 #include <stdlib.h>
 
 struct state {
@@ -12,6 +14,7 @@ struct state {
 	struct sl_caller *caller;
 	struct sl_plans *plans;
 	struct sl_definitions *definitions;
+	struct sl_watchdog *dog;
 	struct sl_coordinator *co; /* NULL until the definitions have been read to their end */
 };
 
@@ -20,6 +23,22 @@ static enum sl_event_mode event_mode(const struct sl_config *cfg)
 	if (sl_config_is(cfg->event_mode, "binary"))
 		return SL_EVENT_BINARY;
 	return sl_config_is(cfg->event_mode, "avro") ? SL_EVENT_AVRO : SL_EVENT_STRUCTURED;
+}
+
+/* R7: in the watchdog's thread, while this one is stuck in a step. */
+static void tell(void *arg, const struct sl_stepping *what, const char *reason)
+{
+	const struct sl_config *cfg = arg;
+	struct sl_buf text, why;
+	sl_buf_init(&text);
+	sl_buf_init(&why);
+	sl_buf_printf(&text, "%s~%s %s", what->ns, what->to, reason);
+	int err = sl_redis_note_proved(cfg->redis_url, cfg->redis_prefix, what->partition, what->epoch, what->offset, what->path,
+		text.data, &why);
+	if (err)
+		sl_log(SL_ERROR, "the next owner cannot be told: %s", why.data ? why.data : sl_err_text(err));
+	sl_buf_release(&text);
+	sl_buf_release(&why);
 }
 
 static void join(struct state *st)
@@ -46,7 +65,9 @@ static void join(struct state *st)
 		.cache_bytes_max = cfg->cache_bytes_max,
 		.wake = sl_host_wake,
 		.fatal = sl_host_fatal,
-		.arg = host};
+		.arg = host,
+		.stepping = sl_watchdog_stepping,
+		.stepping_arg = st->dog};
 	struct sl_diags diags;
 	sl_config_limits(cfg, &opt.limits);
 	sl_diags_init(&diags);
@@ -79,6 +100,7 @@ static void stop(struct sl_service *svc)
 	sl_host_close(&st->host);
 	st->caller->ops->close(st->caller);
 	sl_coordinator_free(st->co);
+	sl_watchdog_free(st->dog);
 	sl_plans_free(st->plans);
 	sl_host_free(&st->host);
 }
@@ -98,6 +120,11 @@ static int start(struct sl_service *svc, struct sl_diags *diags)
 		return err;
 	st->caller = sl_caller_http_new(svc->loop, &http);
 	st->plans = sl_plans_new();
+	st->dog = sl_watchdog_new(&(struct sl_watchdog_options){.soft_ms = cfg->expr_soft_ms,
+		.hard_ms = cfg->expr_hard_ms,
+		.memory_max = cfg->expr_memory_max,
+		.tell = tell,
+		.arg = svc->config});
 	struct sl_definitions_options opt = {.broker = st->host.broker,
 		.plans = st->plans,
 		.topic = st->host.topics.definitions,

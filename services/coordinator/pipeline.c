@@ -18,9 +18,9 @@
 #include "common/base/log.h"
 #include "services/coordinator/road.h"
 
-#define INTAKE_MAX 2048         /* records in one turn, so that the lanes get theirs in between */
-#define IN_HAND_MAX 4096        /* records that all lanes together have in their batches */
-#define BATCH_MIN 128
+#define INTAKE_MAX 1024         /* records in one turn, so that the lanes get theirs in between */
+#define IN_HAND_MAX 1024        /* records that all lanes together have in their batches */
+#define BATCH_MIN 64
 
 void co_wake(struct sl_coordinator *co)
 {
@@ -243,7 +243,7 @@ static void defaults(struct sl_coordinator_options *opt)
 	if (!opt->local_steps_max)
 		opt->local_steps_max = 10000;
 	if (!opt->cache_bytes_max)
-		opt->cache_bytes_max = 64 * 1024 * 1024;
+		opt->cache_bytes_max = 16 * 1024 * 1024;
 }
 
 static int join(struct sl_coordinator *co, const char *kind, const char *const *topics, int count, struct sl_consumer_events events,

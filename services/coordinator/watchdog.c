@@ -80,13 +80,23 @@ static void leave(void *arg)
 
 struct sight {                  /* since when the same thing goes on */
 	uint64_t word;
-	int64_t cpu_ms, rss;
+	int64_t cpu_ms, wall_ms, rss;
 };
 
-static int64_t cpu_ms(const struct sl_watchdog *dog)
+static int64_t clock_ms(clockid_t clock)
 {
 	struct timespec ts;
-	return clock_gettime(dog->clock, &ts) ? 0 : (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return clock_gettime(clock, &ts) ? 0 : (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static bool too_long(const struct sl_watchdog *dog, const struct sight *expr, int64_t cpu)
+{
+	const struct sl_watchdog_options *opt = &dog->opt;
+	int64_t used = cpu - expr->cpu_ms;
+	if (used >= opt->hard_ms)
+		return true;
+	return used >= opt->hard_ms / 4 && used >= opt->soft_ms * 2 &&
+	       clock_ms(CLOCK_MONOTONIC) - expr->wall_ms >= opt->hard_ms;
 }
 
 /* Resident bytes of the process. */
@@ -125,11 +135,11 @@ static void look(struct sl_watchdog *dog, struct sight *expr, struct sight *step
 		expr->word = step->word = 0;
 		return;
 	}
-	int64_t cpu = cpu_ms(dog);
+	int64_t cpu = clock_ms(dog->clock);
 	if (word % STATES == EXPR && word == expr->word) {
 		int64_t grown = resident() - expr->rss;
-		if (cpu - expr->cpu_ms >= dog->opt.hard_ms) {
-			snprintf(reason, sizeof(reason), "expression exceeded its hard budget: more than %lld ms of processor time",
+		if (too_long(dog, expr, cpu)) {
+			snprintf(reason, sizeof(reason), "expression exceeded its hard budget: more than %lld ms",
 				(long long)dog->opt.hard_ms);
 			end(dog, word, reason);
 		} else if (grown > dog->opt.memory_max) {
@@ -138,7 +148,7 @@ static void look(struct sl_watchdog *dog, struct sight *expr, struct sight *step
 			end(dog, word, reason);
 		}
 	} else if (word % STATES == EXPR) {
-		*expr = (struct sight){word, cpu, resident()};
+		*expr = (struct sight){word, cpu, clock_ms(CLOCK_MONOTONIC), resident()};
 	}
 	/* the word changes with each expression, the step's number does not */
 	uint64_t number = atomic_load_explicit(&dog->step, memory_order_acquire);

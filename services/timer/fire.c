@@ -145,7 +145,7 @@ static int timer_record(
 	msg.id = id;
 	msg.instance = msg.to;
 	msg.due_ms = entry->due_ms;
-	msg.time_ms = tm_now(tm);
+	msg.time_ms = entry->due_ms; /* one id, one content: not our clock */
 	msg.traceparent = entry->traceparent;
 	return make_record(tm, arena, &msg, ret);
 }

@@ -215,7 +215,7 @@ static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 	lane->stage = LANE_TAKE;
 	lane->retry_at_ms = tm_now(tm) + RETRY_MS;
 	if (err == SL_ESTORE)
-		stop(lane, err, "the store refuses to write; see its log");
+		sl_log(SL_ERROR, "timer partition %d: the store refuses to write; see its log", (int)lane->partition);
 	if (err || count < 1)
 		return;
 	lane->epoch = field_int(&hashes[0], "epoch", 0);
@@ -389,12 +389,13 @@ static void committed(void *arg, int err, const char *text)
 	if (answered(lane))
 		return;
 	sl_metric_observe_us(SL_METRIC_commit_seconds, (tm_now(lane->tm) - lane->op_started_ms) * 1000);
-	if (err == SL_ESTORE) {
-		stop(lane, err, text ? text : "the store refuses to write");
-		return;
-	}
 	if (err) {
 		retake(lane);
+		if (err == SL_ESTORE) { /* goes on by itself after the cure */
+			sl_log(SL_ERROR, "timer partition %d: %s", (int)lane->partition,
+				text ? text : "the store refuses to write");
+			lane->retry_at_ms = tm_now(lane->tm) + RETRY_MS;
+		}
 		return;
 	}
 	lane->applied = lane->committing_applied;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEPS_MAX 6000
+#define STEPS_MAX 3000
 #define FAULT_PHASE_MS (10 * SIM_MINUTE_MS)
-#define ROUNDS_MAX 200000
+#define ROUNDS_MAX 20000
 
 static int alive(const struct sim *sim, enum sim_kind kind)
 {
@@ -103,7 +103,7 @@ static void skew(struct sim *sim)
 	int64_t ms = sim_below(sim, 4000) - 2000;
 	sim_tell(sim, "the clock of %s steps by %lld ms", proc->name, (long long)ms);
 	sl_memory_skew(sim->world, proc->name, ms);
-	proc->skewed = true;
+	proc->skewed = sim->skewed = true;
 }
 
 static void duplicate(struct sim *sim)
@@ -181,23 +181,29 @@ static void pass_time(struct sim *sim)
 
 static void publish_next(struct sim *sim)
 {
-	int left = sim->event_count - sim->published;
-	if (!left)
+	struct sim_event *event = sim_load_next(sim);
+	if (!event)
 		return;
-	/* the events are in random order already */
-	int i = 0;
-	while (sim->events[i].published)
-		i++;
-	sim_publish(sim, &sim->events[i]);
+	sim_publish(sim, event);
 	if (sim_chance(sim, 15))
-		sim_publish(sim, &sim->events[i]);
+		sim_publish(sim, event);
+}
+
+/* Nothing is on its way: who has something in hand goes on, else time passes. */
+static void idle(struct sim *sim)
+{
+	bool more = false;
+	for (int i = 0; i < sim->proc_count; i++)
+		more = sim_proc_turn(&sim->procs[i]) || more;
+	if (!more && !sl_memory_lanes(sim->world))
+		pass_time(sim);
 }
 
 /* --- the phases --- */
 
 void sim_schedule(struct sim *sim)
 {
-	int publish = 1 + sim_below(sim, 6), per_mille = sim->faults;
+	int publish = 3 + sim_below(sim, 40), per_mille = sim->faults;
 	for (int64_t end = sim->step + STEPS_MAX; sim->step < end && !sim->wrong.len; sim->step++) {
 		recover(sim);
 		int dice = sim_below(sim, 1000);
@@ -209,9 +215,11 @@ void sim_schedule(struct sim *sim)
 			pass_time(sim);
 		else if (dice < 500)
 			sim_proc_turn(any_proc(sim));
-		else
+		else if (sl_memory_lanes(sim->world))
 			run_lane(sim);
-		if (sim->published == sim->event_count && sim->step > 400 && sim_chance(sim, 1) && sim_chance(sim, 30))
+		else
+			idle(sim);
+		if (sim->step % 128 == 0 && !sim_load_next(sim) && sim_chance(sim, 20))
 			break;
 	}
 }
@@ -232,10 +240,15 @@ void sim_heal(struct sim *sim)
 			sl_memory_skew(sim->world, proc->name, 0);
 		proc->zombie = proc->skewed = false;
 	}
-	while (sim->published < sim->event_count && !sim->wrong.len) {
-		publish_next(sim);
-		sim_quiet(sim, 100);
-	}
+	for (int i = 0; i < sim->proc_count; i++)
+		sim->procs[i].back = 0;
+	do { /* calls set off further events */
+		while (sim_load_next(sim) && !sim->wrong.len) {
+			publish_next(sim);
+			sim_quiet(sim, 100);
+		}
+		sim_quiet(sim, 10 * SIM_MINUTE_MS);
+	} while (sim_load_next(sim) && !sim->wrong.len);
 }
 
 /* All that can happen without time passing. */
@@ -250,7 +263,9 @@ static void settle(struct sim *sim)
 		for (int i = 0; i < sim->proc_count; i++)
 			if (sim->procs[i].state == SIM_DOWN && sim->procs[i].back <= sim->step)
 				sim_proc_start(&sim->procs[i]);
-		if (++rounds > ROUNDS_MAX || sim->wrong.len) {
+		if (sim->wrong.len)
+			return;
+		if (++rounds > ROUNDS_MAX) {
 			sim_wrong(sim, "does not come to rest");
 			return;
 		}

@@ -21,7 +21,7 @@
 #define SIM_PARTITIONS_MAX 4
 #define SIM_EVENT_PARTITIONS 2
 #define SIM_PROCS_MAX 8
-#define SIM_FLOWS_MAX 4
+#define SIM_FLOWS_MAX 8
 #define SIM_MINUTE_MS INT64_C(60000)
 
 enum sim_kind { SIM_COORDINATOR, SIM_EXECUTOR, SIM_TIMER };
@@ -44,19 +44,20 @@ struct sim_proc {
 	struct sl_timers *tm;
 };
 
-/* One sort of workflow; see load.c. */
+/* One deployed workflow. */
 struct sim_flow {
 	const char *name, *text; /* definition */
-	const char *const *types; /* of its events, NULL-terminated; the first ones start it */
-	const char *const *next_types; /* waited for later */
-	int take;		 /* loops: events that one instance takes; else 0 */
-	bool keyed, may_miss;	 /* may_miss: an event may come too late, and then the why stream says so */
+	int seen_min, seen_max;	 /* events that one instance takes */
+	const char *optional;	 /* type of an event that may come too late, or NULL */
+	const char *feeds;	 /* workflow that its published event starts, or NULL */
+	bool keyed;		 /* at most one instance per key lives */
 };
 
 struct sim_event {
 	char id[40], key[24];
 	const char *type;
-	const struct sim_flow *flow;
+	int flow; /* index */
+	bool held; /* not before a call has set it off */
 	bool published;
 	int copies;
 	jv ev;
@@ -83,17 +84,16 @@ struct sim {
 	bool may_cancel;
 	int64_t early_window_ms;
 	/* load */
-	const struct sim_flow *flows[SIM_FLOWS_MAX];
+	struct sim_flow flows[SIM_FLOWS_MAX];
 	int flow_count;
 	struct sim_event *events;
 	int event_count, event_cap, published;
-	struct sim_event *answers; /* events that calls set off */
-	struct sl_map answered;    /* id -> in events */
 	struct sl_map calls;	   /* Idempotency-Key -> struct sim_call */
 	struct sl_map tags;	   /* step~n -> Idempotency-Key */
 	struct sl_map cancelled;   /* instance -> asked */
 	int64_t lifecycle_read[SIM_PARTITIONS_MAX];
 	int commands;
+	bool skewed; /* a clock has been wrong: times of the log may stand in another order than what happened */
 	bool down;
 	int64_t up_step;
 	struct sl_memory_backup *backup;
@@ -120,7 +120,9 @@ void sim_procs_free(struct sim *sim);
 /* --- load.c --- */
 void sim_load_make(struct sim *sim);
 void sim_load_deploy(struct sim *sim);
+struct sim_event *sim_load_next(struct sim *sim); /* to be published next, or NULL */
 void sim_publish(struct sim *sim, struct sim_event *event);
+
 void sim_command(struct sim *sim, const char *type, jv data);
 int64_t sim_mock(void *arg, const struct sl_http_request *req, struct sl_http_answer *ret);
 void sim_load_free(struct sim *sim);

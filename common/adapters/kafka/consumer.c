@@ -362,7 +362,7 @@ static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *
 	sl_kafka_client_default(kafka, "consumer", conf, "partition.assignment.strategy", "cooperative-sticky");
 	/* Each partition has its own queue, so these bound a partition. */
 	sl_kafka_client_default(kafka, "consumer", conf, "queued.min.messages", "10000");
-	sl_kafka_client_default(kafka, "consumer", conf, "queued.max.messages.kbytes", "8192");
+	sl_kafka_client_default(kafka, "consumer", conf, "queued.max.messages.kbytes", "4096");
 	/* A fetch that waits for records delays the first one of a partition that starts. */
 	sl_kafka_client_default(kafka, "consumer", conf, "fetch.wait.max.ms", "100");
 	sl_kafka_client_default(kafka, "consumer", conf, "fetch.error.backoff.ms", "100");

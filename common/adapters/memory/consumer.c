@@ -43,6 +43,7 @@ static struct conpart *owned(struct sl_consumer *con, const char *topic, int32_t
 struct call {
 	struct task task;
 	struct partition *part;
+	struct member *member; /* of the assignment that it tells of; NULL: one that has lapsed */
 	bool assigned;
 	int err;
 	char *text; /* of fatal */
@@ -63,7 +64,8 @@ static void call_run(struct sl_memory *world, struct task *task, bool dropped)
 		} else if (cp->assigned) {
 			sl_mem_consumer_forget(cp);
 			con->events.revoked(con->events.arg, call->part->topic->name, call->part->number);
-			sl_mem_group_revoked(con, call->part);
+			if (call->member == con->member) /* else the group has given it out anew already */
+				sl_mem_group_revoked(con, call->part);
 		}
 	}
 	free(call->text);
@@ -86,6 +88,7 @@ void sl_mem_consumer_call(struct sl_consumer *con, struct partition *part, bool 
 		return;
 	struct call *call = call_new(con);
 	call->part = part;
+	call->member = con->member;
 	call->assigned = assigned;
 	sl_mem_task_add(con->proc->world, &con->calls, &call->task);
 }

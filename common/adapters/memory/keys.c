@@ -333,6 +333,15 @@ void sl_memory_hash_free(struct sl_hash *hash)
 	free(hash);
 }
 
+void sl_memory_keys(struct sl_memory *world, void (*visit)(void *arg, int32_t partition, const char *key), void *arg)
+{
+	sl_map_each(&world->keys, e)
+	{
+		const char *end = e->key[0] == '{' ? strchr(e->key, '}') : NULL;
+		visit(arg, end ? (int32_t)strtol(e->key + 1, NULL, 10) : -1, end ? end + 1 : e->key);
+	}
+}
+
 struct sl_memory_backup {
 	struct sl_map keys;
 };

@@ -95,6 +95,9 @@ void sl_memory_store_state(struct sl_memory *world, bool up, const char *text);
 /* What a key holds, for checkers: partition -1 keys without tag. Caller frees with sl_memory_hash_free. */
 struct sl_hash *sl_memory_peek(struct sl_memory *world, int32_t partition, const char *key);
 void sl_memory_hash_free(struct sl_hash *hash);
+/* Visits every key that is there, partition -1 for those without tag; visit may peek. */
+void sl_memory_keys(
+	struct sl_memory *world, void (*visit)(void *arg, int32_t partition, const char *key), void *arg);
 /* Backup and restore (R10): a copy of the whole store, and going back to it. Free with sl_memory_backup_free. */
 struct sl_memory_backup;
 struct sl_memory_backup *sl_memory_backup(struct sl_memory *world);

@@ -299,7 +299,7 @@ static void on_answer(void *arg, int err, const char *line, size_t len)
 Test(helper, dies_hangs_and_is_started_again)
 {
 	static const char *const argv[] = {"/bin/bash", "-c",
-		"while read -r -u 0 line; do case $line in die) exit 1;; hang) sleep 100;; *) echo \"got $line\" >&0;; esac; done", NULL};
+		"while read -r -u 0 line; do case $line in die) exit 1;; hang) exec sleep 100;; *) echo \"got $line\" >&0;; esac; done", NULL};
 	static const struct { const char *line; int err; const char *answer; } cases[] = {
 		{"a", 0, "got a"}, {"b", 0, "got b"}, {"die", SL_ELOST, ""}, {"c", 0, "got c"}, {"hang", SL_ETIMEOUT, ""}, {"d", 0, "got d"},
 	};

@@ -31,7 +31,7 @@ static void start_stub(void)
 		execlp("python3", "python3", SL_SOURCE_DIR "/tests/e2e/stub.py", "--port-file", port_file, (char *)NULL);
 		_exit(127);
 	}
-	for (int i = 0; i < 200 && !port; i++) {
+	for (int i = 0; i < 600 && !port; i++) {
 		FILE *in = fopen(port_file, "r");
 		if (in) {
 			cr_assert_eq(fscanf(in, "%d", &port), 1);
@@ -251,8 +251,8 @@ Test(caller, calls_run_side_by_side_and_can_be_cancelled)
 {
 	struct got slow, fast[20], never, next = {0};
 	open_caller((struct sl_http_options){.loopback = true});
-	begin("GET", url_of("/slow?ms=1000"), NULL, 5000, &slow);
-	struct sl_http_handle *handle = begin("GET", url_of("/never"), NULL, 5000, &never);
+	begin("GET", url_of("/slow?ms=3000"), NULL, 60000, &slow);
+	struct sl_http_handle *handle = begin("GET", url_of("/never"), NULL, 60000, &never);
 	for (int i = 0; i < 20; i++)
 		begin("GET", url_of("/ok"), NULL, 5000, &fast[i]);
 	for (int i = 0; i < 20; i++) {

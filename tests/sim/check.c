@@ -1,0 +1,407 @@
+/* What must be true at the end. Apart from the code under test: it reads only topics, the service's log and the store. */
+#include "common/base/text.h"
+#include "common/codec/codec.h"
+#include "tests/sim/sim.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct inst {
+	const char *id;
+	int flow; /* -1: not known */
+	int started, ended;
+	bool completed;
+	const char *key;
+	int64_t started_ms, ended_ms;
+};
+struct check {
+	struct sim *sim;
+	struct sl_arena arena;
+	struct sl_map ids;   /* "topic id" -> record text: one id, one content */
+	struct sl_map insts; /* id -> struct inst */
+	struct sl_map seen;  /* "workflow event" -> struct inst */
+	struct sl_map told;  /* event id -> decisions, from the why streams */
+};
+
+static int flow_of(const struct sim *sim, const char *name)
+{
+	for (int i = 0; name && i < sim->flow_count; i++)
+		if (strcmp(sim->flows[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+static struct sim_event *event_of(struct sim *sim, const char *id)
+{
+	for (int i = 0; i < sim->event_count; i++)
+		if (strcmp(sim->events[i].id, id) == 0)
+			return &sim->events[i];
+	return NULL;
+}
+
+static struct inst *inst_of(struct check *ck, const char *id)
+{
+	struct inst *inst = sl_map_get(&ck->insts, id);
+	if (!inst) {
+		inst = SL_NEW(&ck->arena, struct inst);
+		*inst = (struct inst){.id = sl_arena_str(&ck->arena, id), .flow = -1};
+		sl_map_set(&ck->insts, id, inst);
+	}
+	return inst;
+}
+
+/* --- one id, one content --- */
+
+static bool same_content(struct check *ck, const char *topic, const char *id, struct sl_bytes value)
+{
+	char *key = sl_arena_printf(&ck->arena, "%s %s", topic, id);
+	struct sl_bytes *old = sl_map_get(&ck->ids, key);
+	if (!old) {
+		old = SL_NEW(&ck->arena, struct sl_bytes);
+		*old = value; /* records live as long as the world */
+		sl_map_set(&ck->ids, key, old);
+		return true;
+	}
+	return old->len == value.len && memcmp(old->ptr, value.ptr, value.len) == 0;
+}
+
+static const char *header(const struct sl_record *rec, const char *name, struct sl_arena *arena)
+{
+	for (int i = 0; i < rec->header_count; i++)
+		if (strcmp(rec->headers[i].name, name) == 0)
+			return sl_arena_strn(arena, rec->headers[i].value.ptr, rec->headers[i].value.len);
+	return "";
+}
+
+/* Tells both as text. */
+static void two_contents(struct check *ck, const char *topic, const char *id, const struct sl_record *rec)
+{
+	const struct sl_bytes *old = sl_map_get(&ck->ids, sl_arena_printf(&ck->arena, "%s %s", topic, id));
+	struct sl_bytes both[2] = {*old, rec->value};
+	sim_wrong(ck->sim, "%s/%d@%lld: id %s with two contents:", topic, (int)rec->partition, (long long)rec->offset, id);
+	for (int i = 0; i < 2; i++) {
+		struct sl_msg msg;
+		uint64_t fp;
+		if (sl_msg_decode(both[i], &ck->arena, &msg, &fp, NULL))
+			continue;
+		char *ev = jv_is_valid(msg.event) ? sl_json_text(msg.event) : NULL;
+		sim_wrong(ck->sim, "    %s to %s from %s time %lld due %lld token %lld attempt %lld deadline %lld origin %d@%lld %s",
+			sl_msg_kind_text(msg.kind), msg.to ? msg.to : "", msg.from ? msg.from : "",
+			(long long)msg.time_ms - SIM_START_MS, (long long)msg.due_ms - SIM_START_MS, (long long)msg.token,
+			(long long)msg.attempt, (long long)msg.deadline_ms, (int)msg.origin_partition,
+			(long long)msg.origin_offset, ev ? ev : "");
+		free(ev);
+		sl_msg_clear(&msg);
+	}
+}
+
+static void check_internal(struct check *ck, const char *topic)
+{
+	struct sl_record rec;
+	int64_t high;
+	for (int32_t p = 0; (high = sl_memory_high(ck->sim->world, topic, p)) >= 0; p++) {
+		for (int64_t o = 0; o < high; o++) {
+			if (!sl_memory_record(ck->sim->world, topic, p, o, &rec))
+				continue;
+			const char *id = header(&rec, "ce_id", &ck->arena), *type = header(&rec, "ce_type", &ck->arena);
+			/* an answer tells what came of one call, and a call may be made again */
+			if (*id && !strstr(type, "result") && !same_content(ck, topic, id, rec.value))
+				two_contents(ck, topic, id, &rec);
+		}
+	}
+}
+
+/* --- public events --- */
+
+static void each_event(struct check *ck, const char *topic, void (*visit)(struct check *, jv ev, struct sl_bytes value))
+{
+	struct sl_record rec;
+	int64_t high;
+	for (int32_t p = 0; (high = sl_memory_high(ck->sim->world, topic, p)) >= 0; p++) {
+		for (int64_t o = 0; o < high; o++) {
+			jv ev;
+			if (!sl_memory_record(ck->sim->world, topic, p, o, &rec))
+				continue;
+			if (sl_event_decode(&rec, &sl_json_default, &ev, NULL)) {
+				sim_wrong(ck->sim, "%s/%d@%lld is no event", topic, (int)p, (long long)o);
+				continue;
+			}
+			visit(ck, ev, rec.value);
+			jv_free(ev);
+		}
+	}
+}
+
+static void visit_public(struct check *ck, jv ev, struct sl_bytes value)
+{
+	const char *source = sl_json_str(ev, "source"), *id = sl_json_str(ev, "id");
+	if (strcmp(source, "sim") != 0 && !same_content(ck, "events", id, value))
+		sim_wrong(ck->sim, "published event %s has two contents", id);
+}
+
+static void visit_dead(struct check *ck, jv ev, struct sl_bytes value)
+{
+	(void)ev;
+	sim_wrong(ck->sim, "dead letter: %.*s", (int)value.len, (const char *)value.ptr);
+}
+
+static int64_t time_of(jv data, const char *name)
+{
+	int64_t ms = 0;
+	const char *text = sl_json_str(data, name);
+	return text && sl_time_parse(text, &ms) == 0 ? ms : 0;
+}
+
+/* Outputs are exact: what was taken, and what the answers to the calls made of it. */
+static void check_unc(struct check *ck, const struct inst *inst, jv output)
+{
+	jv list = sl_json_get(output, "list"), res = sl_json_get(output, "res"), two = sl_json_get(output, "two");
+	jv seen = sl_json_at(output, "/seen/0");
+	if (!sl_json_equal(list, res) || !sl_json_equal(two, seen))
+		sim_wrong(ck->sim, "%s: wrong output", inst->id);
+	jv_free(list);
+	jv_free(res);
+	jv_free(two);
+	jv_free(seen);
+}
+
+static void take_seen(struct check *ck, struct inst *inst, const char *n)
+{
+	struct sim *sim = ck->sim;
+	const struct sim_flow *flow = &sim->flows[inst->flow];
+	struct sim_event *event = event_of(sim, n);
+	char *key = sl_arena_printf(&ck->arena, "%s %s", flow->name, n);
+	bool fed = event && sim->flows[event->flow].feeds && strcmp(sim->flows[event->flow].feeds, flow->name) == 0;
+	if (!event || (event->flow != inst->flow && !fed)) {
+		sim_wrong(sim, "%s of %s took %s, which is not its event", inst->id, flow->name, n);
+		return;
+	}
+	struct inst *other = sl_map_set(&ck->seen, key, inst);
+	if (other)
+		sim_wrong(sim, "event %s was taken twice: by %s and %s", n, other->id, inst->id);
+	if (*event->key && event->key[0] != 'r' && inst->key && strcmp(inst->key, event->key) != 0)
+		sim_wrong(sim, "%s took events of two keys: %s and %s", inst->id, inst->key, event->key);
+	if (!inst->key)
+		inst->key = event->key;
+}
+
+static void take_output(struct check *ck, struct inst *inst, jv output)
+{
+	const struct sim_flow *flow = &ck->sim->flows[inst->flow];
+	jv seen = sl_json_get(output, "seen");
+	int n = jv_get_kind(seen) == JV_KIND_ARRAY ? jv_array_length(jv_copy(seen)) : -1;
+	if (n < flow->seen_min || n > flow->seen_max) {
+		char *text = jv_is_valid(output) ? sl_json_text(output) : strdup("none");
+		sim_wrong(ck->sim, "%s of %s: wrong output %s", inst->id, flow->name, text);
+		free(text);
+	}
+	for (int i = 0; i < n; i++) {
+		jv one = jv_array_get(jv_copy(seen), i);
+		if (jv_get_kind(one) == JV_KIND_STRING)
+			take_seen(ck, inst, jv_string_value(one));
+		else
+			sim_wrong(ck->sim, "%s of %s: an event that is none in its output", inst->id, flow->name);
+		jv_free(one);
+	}
+	jv_free(seen);
+	if (strcmp(flow->name, "unc") == 0)
+		check_unc(ck, inst, output);
+}
+
+static void ended(struct check *ck, struct inst *inst, const char *type, jv data)
+{
+	jv output = sl_json_get(data, "output");
+	inst->ended++;
+	inst->started_ms = time_of(data, "startedAt");
+	inst->ended_ms = time_of(data, "endedAt");
+	inst->completed = strstr(type, "completed") != NULL;
+	if (inst->ended > 1)
+		sim_wrong(ck->sim, "%s ended twice", inst->id);
+	if (inst->completed) {
+		take_output(ck, inst, output);
+	} else if (!sl_map_get(&ck->sim->cancelled, inst->id)) {
+		char *text = sl_json_text(data);
+		sim_wrong(ck->sim, "%s: %s %s", inst->id, type, text);
+		free(text);
+	}
+	jv_free(output);
+}
+
+static void visit_lifecycle(struct check *ck, jv ev, struct sl_bytes value)
+{
+	const char *type = sl_json_str(ev, "type"), *id = sl_json_str(ev, "id"), *subject = sl_json_str(ev, "subject");
+	bool again = sl_map_get(&ck->ids, sl_arena_printf(&ck->arena, "lifecycle %s", id));
+	if (!same_content(ck, "lifecycle", id, value))
+		sim_wrong(ck->sim, "lifecycle event %s (%s) has two contents", id, type);
+	if (again || !subject)
+		return;
+	jv data = sl_json_get(ev, "data");
+	if (strcmp(type, "io.sluice.answer") == 0) {
+		if (!sl_json_bool(data, "ok", false) && strncmp(sl_json_str(ev, "commandid"), "deploy", 6) == 0)
+			sim_wrong(ck->sim, "a deployment was refused");
+	} else {
+		struct inst *inst = inst_of(ck, subject);
+		inst->flow = flow_of(ck->sim, sl_json_str(data, "workflow"));
+		if (inst->flow < 0)
+			sim_wrong(ck->sim, "%s is of no workflow of ours", subject);
+		else if (strstr(type, "workflow.started") && ++inst->started > 1)
+			sim_wrong(ck->sim, "%s started twice", subject);
+		else if (strstr(type, "workflow.completed") || strstr(type, "workflow.faulted") ||
+			 strstr(type, "workflow.cancelled"))
+			ended(ck, inst, type, data);
+	}
+	jv_free(data);
+}
+
+/* --- why --- */
+
+/* One decision. */
+static void read_decision(struct check *ck, int32_t partition, const char *text, size_t len)
+{
+	jv why;
+	if (ck->sim->trace)
+		printf("why {%d} %.*s\n", (int)partition, (int)len, text);
+	if (sl_json_parse(text, len, &sl_json_default, &why, NULL))
+		return;
+	jv event = sl_json_get(why, "event");
+	const char *id = sl_json_str(event, "id");
+	if (id) {
+		const char *before = sl_map_get(&ck->told, id), *decision = sl_json_str(why, "decision");
+		sl_map_set(&ck->told, id,
+			sl_arena_printf(&ck->arena, "%s %s", before ? before : "", decision ? decision : "?"));
+	}
+	jv_free(event);
+	jv_free(why);
+}
+
+/* An entry holds the decisions of a batch, one a line. */
+static void read_why(struct check *ck, int32_t partition)
+{
+	struct sl_hash *hash = sl_memory_peek(ck->sim->world, partition, "why");
+	for (int i = 0; i < hash->count; i++) {
+		const char *at = hash->fields[i].value, *end = at + hash->fields[i].len;
+		while (at < end) {
+			const char *line = memchr(at, '\n', (size_t)(end - at));
+			line = line ? line : end;
+			read_decision(ck, partition, at, (size_t)(line - at));
+			at = line + 1;
+		}
+	}
+	sl_memory_hash_free(hash);
+}
+
+static const char *told(struct check *ck, const char *id)
+{
+	const char *text = sl_map_get(&ck->told, id);
+	return text ? text : " nothing";
+}
+
+/* --- instances and events together --- */
+
+static void check_instances(struct check *ck)
+{
+	sl_map_each(&ck->insts, e)
+	{
+		struct inst *inst = e->value;
+		const char *name = inst->flow >= 0 ? ck->sim->flows[inst->flow].name : "?";
+		if (!inst->ended)
+			sim_wrong(ck->sim, "%s of %s is stuck", inst->id, name);
+		if (!inst->started)
+			sim_wrong(ck->sim, "%s of %s ended and never started", inst->id, name);
+		sl_map_each(&ck->insts, f)
+		{
+			struct inst *other = f->value;
+			if (ck->sim->skewed || other == inst || other->flow != inst->flow || inst->flow < 0 || !inst->key || !other->key ||
+				!ck->sim->flows[inst->flow].keyed || strcmp(inst->key, other->key) != 0)
+				continue;
+			if (other->started_ms >= inst->started_ms && other->started_ms < inst->ended_ms)
+				sim_wrong(ck->sim, "%s and %s lived at the same time under the key %s", inst->id,
+					other->id, inst->key);
+		}
+	}
+}
+
+static void check_event(struct check *ck, const struct sim_event *event, const char *workflow, bool optional)
+{
+	char *key = sl_arena_printf(&ck->arena, "%s %s", workflow, event->id);
+	if (sl_map_get(&ck->seen, key))
+		return;
+	const char *why = told(ck, event->id);
+	if (!optional)
+		sim_wrong(ck->sim, "event %s (%s, key %s) is lost for %s; the why stream says:%s", event->id, event->type,
+			event->key, workflow, why);
+	else if (!strstr(why, "expired") && !strstr(why, "nobody") && !strstr(why, "early"))
+		sim_wrong(ck->sim, "event %s (%s, key %s) was not taken and not explained; the why stream says:%s",
+			event->id, event->type, event->key, why);
+}
+
+static void check_events(struct check *ck)
+{
+	struct sim *sim = ck->sim;
+	for (int i = 0; i < sim->event_count; i++) {
+		const struct sim_event *event = &sim->events[i];
+		const struct sim_flow *flow = &sim->flows[event->flow];
+		if (!event->published) {
+			sim_wrong(sim, "the call that sets off %s (%s) was never made", event->id, event->type);
+			continue;
+		}
+		check_event(ck, event, flow->name, flow->optional && strcmp(flow->optional, event->type) == 0);
+		if (flow->feeds)
+			check_event(ck, event, flow->feeds, false);
+	}
+}
+
+void sim_check_outputs(struct sim *sim)
+{
+	struct check ck = {.sim = sim};
+	sl_arena_init(&ck.arena);
+	check_internal(&ck, sim->topics.instances);
+	check_internal(&ck, sim->topics.actions);
+	check_internal(&ck, sim->topics.timers);
+	each_event(&ck, "sluice.events", visit_public);
+	each_event(&ck, sim->topics.lifecycle, visit_lifecycle);
+	each_event(&ck, sim->topics.dead_letter, visit_dead);
+	for (int32_t p = -1; p < sim->partitions; p++)
+		read_why(&ck, p);
+	check_instances(&ck);
+	check_events(&ck);
+	sl_map_release(&ck.ids, NULL);
+	sl_map_release(&ck.insts, NULL);
+	sl_map_release(&ck.seen, NULL);
+	sl_map_release(&ck.told, NULL);
+	sl_arena_release(&ck.arena);
+}
+
+/* --- what is left in the store after retention --- */
+
+static void check_key(void *arg, int32_t partition, const char *key)
+{
+	struct sim *sim = arg;
+	static const char *const kept[] = {"p", "tp", "why", "defs", "routed"};
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (strcmp(key, kept[i]) == 0)
+			return;
+	if (strncmp(key, "schema:", 7) == 0)
+		return;
+	struct sl_hash *hash = sl_memory_peek(sim->world, partition, key);
+	sim_wrong(sim, "left in the store: {%d} %s: %s=%.200s", (int)partition, key,
+		hash->count ? hash->fields[0].name : "", hash->count ? hash->fields[0].value : "");
+	sl_memory_hash_free(hash);
+}
+
+void sim_check_left(struct sim *sim)
+{
+	sl_memory_keys(sim->world, check_key, sim);
+	for (int32_t p = 0; p < sim->partitions; p++) {
+		struct sl_hash *hash = sl_memory_peek(sim->world, p, "p");
+		for (int i = 0; i < hash->count; i++) {
+			const struct sl_kv *kv = &hash->fields[i];
+			if (strncmp(kv->name, "n:", 2) == 0)
+				sim_wrong(sim, "partition %d still counts %s live instances of plan %s", (int)p, kv->value,
+					kv->name + 2);
+			if ((strcmp(kv->name, "todo") == 0 || strcmp(kv->name, "outbox") == 0) && kv->len > 4)
+				sim_wrong(sim, "partition %d still has a %s of %zu bytes", (int)p, kv->name, kv->len);
+		}
+		sl_memory_hash_free(hash);
+	}
+}
