@@ -21,7 +21,8 @@ RUN mkdir -p /out/bin && cp build/release/bin/sluice* /out/bin/ && strip --strip
 COPY tests tests
 COPY examples examples
 ARG TESTS=OFF
-RUN [ "$TESTS" = OFF ] || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libcriterion-dev >/dev/null && \
+RUN [ "$TESTS" = OFF ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+		--no-install-recommends libcriterion-dev >/dev/null && \
 	cmake -S . -B build/tests -G Ninja -DCMAKE_BUILD_TYPE=Debug >/dev/null && \
 	cmake --build build/tests && ctest --test-dir build/tests --timeout 300 --output-on-failure -R '^unit/'; }
 

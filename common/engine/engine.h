@@ -26,10 +26,18 @@ struct sl_limits {                      /* R9; 0 in no field means "none" unless
 };
 void sl_limits_default(struct sl_limits *limits);
 
+/* Partitions in whose local mailbox of an event type somebody has waited, known to the router beyond what the plans tell: instances
+ * that a command started and that wait for their start event (A169), keys whose value turned out to be unknown. */
+struct sl_waits {
+	int32_t *partitions;
+	int count, cap;
+};
+
 struct sl_engine {
 	const struct sl_plans *plans;   /* borrowed */
 	struct sl_limits limits;
 	int32_t partitions;             /* of sluice.instances */
+	const struct sl_map *waits;     /* "NS~TYPE" ('*': any type) -> struct sl_waits; borrowed, NULL: none */
 	uint64_t seed;                  /* jitter derives from (seed, instance id, node, attempt) */
 	bool single;                    /* sluice test/run: serials are small numbers instead of hashes (readable ids) */
 };

@@ -142,12 +142,17 @@ static void route_start(struct router *r, const struct sl_event_ref *ref)
 	} else if (ref->listening) {
 		to_start(r, ref);
 	}
-	/* An instance that a command started may wait for its start event with nothing bound, or with nothing to bind: then
-	 * the event both starts one and goes to those that wait (A169, A78). One process holds
-	 * all partitions then, so asking them costs nothing; a cluster would pay with a record to every partition for
-	 * every start. */
-	if (r->eng->single)
-		to_local(r, ref->def->type);
+}
+
+/* An instance that a command started may wait for its start event with nothing bound, or with nothing to bind: then the event both
+ * starts one and goes to those that wait (A169, A78). The plans cannot tell, and asking every partition for each start
+ * event would be dear: who waits so says so (sl_engine.waits) before it does. */
+static void to_waits(struct router *r, const char *type)
+{
+	const char *key = sl_arena_printf(r->fx->arena, "%s~%s", r->ns, type ? type : "*");
+	const struct sl_waits *waits = r->eng->waits ? sl_map_get(r->eng->waits, key) : NULL;
+	for (int i = 0; waits && i < waits->count; i++)
+		to_box(r, sl_route_local_box(r->fx->arena, waits->partitions[i], r->ns, type), jv_invalid(), NULL);
 }
 
 static void visit(void *arg, const struct sl_event_ref *ref)
@@ -211,6 +216,9 @@ int sl_route_event(const struct sl_engine *eng, const char *ns, jv ev, const str
 		if (type)
 			sl_plans_refs(eng->plans, ns, type, visit, &r);
 		sl_plans_refs(eng->plans, ns, NULL, visit, &r);
+		if (type)
+			to_waits(&r, type);
+		to_waits(&r, NULL);
 	}
 	*ret_why = r.count ? jv_invalid() : sl_why_take(&r.why, "router", ev, decision);
 	sl_why_release(&r.why);

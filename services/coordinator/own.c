@@ -93,6 +93,7 @@ void own_lane_free(struct own_lane *lane)
 	sl_effects_release(&lane->outbox);
 	sl_arena_release(&lane->arena);
 	sl_arena_release(&lane->emit_arena);
+	sl_map_release(&lane->told, NULL);
 	free(lane);
 }
 
@@ -118,6 +119,7 @@ static void retake(struct own_lane *lane, bool at_once)
 	struct sl_clock *clock = lane->co->opt.clock;
 	pass_reset(lane);
 	drop_cache(lane);
+	sl_map_release(&lane->told, NULL); /* the store may be an older one */
 	if (lane->emitting)
 		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
 	lane->emit_first_count = lane->emit_later_count = 0; /* what is unsent is dropped; what is queued may still arrive */
@@ -671,6 +673,39 @@ static void committed(void *arg, int err, const char *text)
 	lane->stage = OWN_RUN;
 }
 
+/* --- waits that the plans do not tell of --- */
+
+static void told(void *arg, int err, const char *text)
+{
+	struct own_lane *lane = arg;
+	(void)text;
+	if (answered(lane))
+		return;
+	if (err) {
+		retake(lane, false);
+		return;
+	}
+	sl_map_each(&lane->telling, e)
+		sl_map_set(&lane->told, e->key, lane);
+	lane->stage = OWN_COMMIT;
+}
+
+/* sluice:local names the partitions where somebody waits at a local mailbox; routers read it with sluice:defs. It is written before the
+ * commit, so whoever is told of the wait publishes to routers that know it. A field that nobody needs any more costs a record. */
+static void tell(struct own_lane *lane)
+{
+	int n = 0;
+	lane->stage = OWN_COMMIT;
+	if (!lane->telling.count)
+		return;
+	struct sl_op *ops = SL_NEWN(&lane->arena, struct sl_op, lane->telling.count);
+	sl_map_each(&lane->telling, e)
+		ops[n++] = (struct sl_op){.kind = SL_OP_HSET, .key = "local", .value = {"1", 1},
+			.field = sl_arena_printf(&lane->arena, "%s~%d", e->key, (int)lane->partition)};
+	ask(lane);
+	lane->co->opt.store->ops->write(lane->co->opt.store, ops, n, told, lane);
+}
+
 static void commit(struct own_lane *lane)
 {
 	struct sl_coordinator *co = lane->co;
@@ -786,7 +821,7 @@ static bool begin(struct own_lane *lane)
 
 static void stepped(struct own_lane *lane, enum pass_result result)
 {
-	lane->stage = result == PASS_MISSING ? OWN_LOAD : result == PASS_NOTE ? OWN_NOTE : OWN_COMMIT;
+	lane->stage = result == PASS_MISSING ? OWN_LOAD : result == PASS_NOTE ? OWN_NOTE : OWN_WAITS;
 }
 
 void own_lane_turn(struct own_lane *lane)
@@ -829,6 +864,9 @@ void own_lane_turn(struct own_lane *lane)
 			break;
 		case OWN_STEP:
 			stepped(lane, pass_run(lane));
+			break;
+		case OWN_WAITS:
+			tell(lane);
 			break;
 		case OWN_COMMIT:
 			if (lane->emitting)

@@ -42,6 +42,7 @@ void pass_reset(struct own_lane *lane)
 	sl_map_release(&lane->touched, NULL);
 	sl_map_release(&lane->missing, NULL);
 	sl_map_release(&lane->broken, NULL);
+	sl_map_release(&lane->telling, NULL);
 	for (int i = 0; i < lane->why_count; i++)
 		sl_buf_release(&lane->why[i]);
 	lane->why_count = lane->why_lines = 0;
@@ -263,6 +264,14 @@ static void stepping(struct sl_coordinator *co, const struct sl_stepping *what)
 		co->opt.stepping(co->opt.stepping_arg, what);
 }
 
+/* Somebody waits at a local mailbox "@P~NS~TYPE": the routers must know before it counts as waiting. */
+static void tell_waits(struct own_lane *lane, const struct sl_msg *msg)
+{
+	const char *type = msg->to[0] == '@' && msg->kind == SL_MSG_SUBSCRIBE ? strchr(msg->to, '~') : NULL;
+	if (type && !sl_map_get(&lane->told, type + 1))
+		sl_map_set(&lane->telling, type + 1, lane);
+}
+
 static void step(struct own_lane *lane, struct sl_actor *actor, const char *key, struct work *work)
 {
 	struct sl_pos pos = {lane->partition, work->offset, work->path};
@@ -280,6 +289,7 @@ static void step(struct own_lane *lane, struct sl_actor *actor, const char *key,
 		sl_effects_clear(&lane->fx);
 		return;
 	}
+	tell_waits(lane, &work->msg);
 	sl_metric_add_l(SL_METRIC_steps_total, sl_msg_kind_text(work->msg.kind), 1);
 	sl_map_set(&lane->touched, key, actor);
 	lane->bytes += 200;

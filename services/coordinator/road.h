@@ -58,6 +58,7 @@ enum own_stage {
 	OWN_LOAD,               /* read what is missing */
 	OWN_NOTE,               /* careful mode: note what is stepped next (R7) */
 	OWN_STEP,
+	OWN_WAITS,              /* tell the routers of local mailboxes that somebody waits at now */
 	OWN_COMMIT,             /* waits for the last outbox (R2) */
 	OWN_BACKOFF, OWN_STOPPED
 };
@@ -94,6 +95,8 @@ struct own_lane {
 	int why_count, why_cap, why_lines;
 	bool dirty;                     /* there is something to commit */
 	uint64_t defs_ticket;
+	struct sl_map told;             /* "NS~TYPE" -> self: the routers know that somebody here waits for it */
+	struct sl_map telling;          /* the same, to be told before this batch is committed */
 	struct sl_map broken;           /* "NS~ID" -> text: stored state that could not be read */
 	uint64_t schema_wanted;         /* fingerprint of a writer's schema that is being read, 0 none */
 	bool sweep_wanted, sweep_read;
@@ -134,6 +137,7 @@ struct sl_coordinator {
 	uint64_t defs_asked, defs_started, defs_finished;
 	bool defs_reading;
 	int64_t defs_offset;            /* highest definitions offset that the store names */
+	struct sl_map waits;            /* "NS~TYPE" -> struct sl_waits, as of the same read (sluice:local) */
 };
 
 /* pipeline.c */

@@ -358,6 +358,9 @@ static void add_removals(struct lane *lane, struct ops *ops)
 
 static void set_timer(struct lane *lane, struct ops *ops, const struct item *item, int64_t now)
 {
+	const struct sl_due_entry *known = sl_due_find(&lane->due, item->member);
+	if (known && known->state == SL_DUE_FIRED && known->due_ms == item->due_ms)
+		return; /* the record came twice: this commit removes what has fired, and it must not come back */
 	op(ops, SL_OP_ZADD, "t", item->member)->number = item->due_ms;
 	if (item->traceparent)
 		op(ops, SL_OP_HSET, sl_arena_printf(&lane->arena, "t:d:%s", item->member), "traceparent")->value =

@@ -139,10 +139,16 @@ static void visit_public(struct check *ck, jv ev, struct sl_bytes value)
 		sim_wrong(ck->sim, "published event %s has two contents", id);
 }
 
-static void visit_dead(struct check *ck, jv ev, struct sl_bytes value)
+static void check_dead(struct check *ck)
 {
-	(void)ev;
-	sim_wrong(ck->sim, "dead letter: %.*s", (int)value.len, (const char *)value.ptr);
+	const char *topic = ck->sim->topics.dead_letter;
+	struct sl_record rec;
+	for (int64_t o = 0; o < sl_memory_high(ck->sim->world, topic, 0); o++)
+		if (sl_memory_record(ck->sim->world, topic, 0, o, &rec))
+			sim_wrong(ck->sim, "dead letter of %s@%s: %s: %.*s", header(&rec, "sluice-origin-partition", &ck->arena),
+				header(&rec, "sluice-origin-offset", &ck->arena), header(&rec, "sluice-reason", &ck->arena),
+				rec.value.len > 300 ? 300 : (int)rec.value.len,
+				rec.value.ptr ? (const char *)rec.value.ptr : "");
 }
 
 static int64_t time_of(jv data, const char *name)
@@ -314,9 +320,12 @@ static void check_instances(struct check *ck)
 			if (ck->sim->skewed || other == inst || other->flow != inst->flow || inst->flow < 0 || !inst->key || !other->key ||
 				!ck->sim->flows[inst->flow].keyed || strcmp(inst->key, other->key) != 0)
 				continue;
-			if (other->started_ms >= inst->started_ms && other->started_ms < inst->ended_ms)
-				sim_wrong(ck->sim, "%s and %s lived at the same time under the key %s", inst->id,
-					other->id, inst->key);
+			if (other->started_ms >= inst->started_ms && other->started_ms < inst->ended_ms &&
+				inst->started_ms < other->ended_ms)
+				sim_wrong(ck->sim, "%s (%lld to %lld) and %s (from %lld) lived at the same time under the key %s",
+					inst->id, (long long)(inst->started_ms - SIM_START_MS),
+					(long long)(inst->ended_ms - SIM_START_MS), other->id,
+					(long long)(other->started_ms - SIM_START_MS), inst->key);
 		}
 	}
 }
@@ -360,7 +369,7 @@ void sim_check_outputs(struct sim *sim)
 	check_internal(&ck, sim->topics.timers);
 	each_event(&ck, "sluice.events", visit_public);
 	each_event(&ck, sim->topics.lifecycle, visit_lifecycle);
-	each_event(&ck, sim->topics.dead_letter, visit_dead);
+	check_dead(&ck);
 	for (int32_t p = -1; p < sim->partitions; p++)
 		read_why(&ck, p);
 	check_instances(&ck);

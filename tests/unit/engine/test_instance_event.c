@@ -195,7 +195,11 @@ ENGINE_TEST(all_of_start_joins_without_correlation)
 /* A169 */
 ENGINE_TEST(command_start_waits_for_its_start_event)
 {
-	w->eng.single = true; /* the router asks the partitions for unbound starts only there */
+	struct sl_map known; /* what the owner tells the routers before it waits */
+	struct sl_waits waits = {.partitions = (int32_t[]){0}, .count = 1};
+	sl_map_init(&known);
+	sl_map_set(&known, "default~t.a", &waits);
+	w->eng.waits = &known;
 	world_deploy(w, CHAIN);
 	world_start(w, "i1", "chain", "{\"given\":1}");
 	expect_status(w, "i1", "waiting");
@@ -208,6 +212,8 @@ ENGINE_TEST(command_start_waits_for_its_start_event)
 	expect_status(w, "i1", "waiting");
 	world_event(w, "3", "t.b", ORDER("7"), "{}");
 	expect_status(w, "i1", "completed");
+	w->eng.waits = NULL;
+	sl_map_release(&known, NULL);
 }
 
 /* The eventTimeout of a start state is the time between its events. */

@@ -223,11 +223,16 @@ Test(route, only_waits_that_may_be_unbound_ask_every_partition)
 		at("k", "1", NULL, NULL));
 	cr_assert_str_eq(route(build_ev("1", "W", ",'k':1")), expected);
 	cr_assert_str_eq(route(build_ev("1", "W", "")), "", "A81: it could bind nothing");
-	/* one process: an instance that a command started may wait for its start event */
-	eng.single = true;
-	eng.partitions = 1;
-	snprintf(expected, sizeof expected, "%s, event @0~default~S", at("k", "1", NULL, NULL));
+	/* an instance that a command started waits for its start event in partition 2, and has said so */
+	struct sl_map known;
+	struct sl_waits waits = {.partitions = (int32_t[]){2}, .count = 1};
+	sl_map_init(&known);
+	sl_map_set(&known, "default~S", &waits);
+	eng.waits = &known;
+	snprintf(expected, sizeof expected, "%s, event @2~default~S", at("k", "1", NULL, NULL));
 	cr_assert_str_eq(route(build_ev("1", "S", ",'k':1")), expected);
+	eng.waits = NULL;
+	sl_map_release(&known, NULL);
 }
 
 Test(route, all_of_starts_meet_at_the_common_names)
