@@ -22,7 +22,7 @@ COPY tests tests
 COPY examples examples
 ARG TESTS=OFF
 RUN [ "$TESTS" = OFF ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-		--no-install-recommends libcriterion-dev >/dev/null && \
+		--no-install-recommends libcriterion-dev python3 >/dev/null && \
 	cmake -S . -B build/tests -G Ninja -DCMAKE_BUILD_TYPE=Debug >/dev/null && \
 	cmake --build build/tests && ctest --test-dir build/tests --timeout 300 --output-on-failure -R '^unit/'; }
 

@@ -2,6 +2,7 @@
 #include "common/engine/instance.h"
 
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/why.h"
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ size_t sl_instance_bytes(const struct sl_instance *inst)
 static void give_back(struct sl_run *run)
 {
 	const struct sl_msg *in = run->in;
-	if (!in->box)
+	if (!in->box || !SL_RULE(give_back))
 		return;
 	struct sl_msg *fx = sl_effects_add(run->fx, SL_MSG_RETURN);
 	fx->to = sl_arena_str(run->fx->arena, in->box);
@@ -258,12 +259,13 @@ static void take_event(struct sl_run *run)
 			give_back(run);
 		return;
 	}
-	if ((from_actor && sl_ring_has(&inst->effects, effect)) || sl_corr_seen(run, in->event))
+	if ((from_actor && SL_RULE(inst_effects) && sl_ring_has(&inst->effects, effect)) ||
+		(SL_RULE(inst_events) && sl_corr_seen(run, in->event)))
 		return;
 	/* unkeyed deliveries are never kept; late ones name a token that nobody has */
 	if (!sl_await_offer(run, in->event, in->token ? NULL : box, in->multi, in->token) && !in->token) {
 		sl_corr_remember(run, in->event);
-		if (sl_inbox_add(run, jv_copy(in->event), box, in->multi, false))
+		if (SL_RULE(inbox) && sl_inbox_add(run, jv_copy(in->event), box, in->multi, false))
 			sl_corr_why(run, in->event, "inbox");
 		run->changed = true;
 	}

@@ -2,6 +2,7 @@
 #include "common/engine/instance.h"
 
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/plans.h"
 #include "common/engine/why.h"
 #include <stdio.h>
@@ -376,7 +377,7 @@ void sl_corr_leave(struct sl_run *run)
 	for (int i = 0; i < inst->sub_count; i++) {
 		jv back = jv_array();
 		for (struct sl_inbox_item *item = inst->inbox; item; item = item->next) {
-			if (!item->box || item->multi || strcmp(item->box, inst->subs[i].box) != 0)
+			if (!item->box || item->multi || strcmp(item->box, inst->subs[i].box) != 0 || !SL_RULE(hand_back))
 				continue;
 			back = jv_array_append(back, jv_copy(item->ev));
 			remember_handed(run, item->ev);

@@ -1,5 +1,6 @@
 /* The mailbox's step: recognises duplicates (R6), keeps time (R11) and gives each kind of input to its handler. */
 #include "common/engine/mailbox_int.h"
+#include "common/base/rules.h"
 
 #include "common/model/event.h"
 #include <string.h>
@@ -62,7 +63,7 @@ static void on_event(struct box_step *st)
 			sl_json_int(in->extra, "until", 0));
 		return;
 	}
-	if (!sl_ring_add(&st->box->events, sl_box_event_mark(in->event))) {
+	if (!sl_ring_add(&st->box->events, sl_box_event_mark(in->event)) && SL_RULE(box_events)) {
 		sl_why_init(&why);
 		sl_box_why(st, &why, in->event, SL_WHY_DUPLICATE);
 		return;
@@ -224,11 +225,11 @@ static bool seen_before(struct box_step *st)
 	const struct sl_msg *in = st->in;
 	struct sl_mailbox *box = st->box;
 	struct sl_why why;
-	if (in->from && in->id && !box->local && !sl_ring_add(&box->effects, sl_ring_mark_text(in->id)))
+	if (in->from && in->id && !box->local && !sl_ring_add(&box->effects, sl_ring_mark_text(in->id)) && SL_RULE(box_effects))
 		return true;
 	if (in->kind != SL_MSG_EVENT || in->from || !in->origin_topic || in->origin_partition < 0)
 		return false;
-	if (sl_box_origin(box, in->origin_topic, in->origin_partition, in->origin_offset))
+	if (sl_box_origin(box, in->origin_topic, in->origin_partition, in->origin_offset) || !SL_RULE(box_origin))
 		return false;
 	sl_why_init(&why);
 	why.note = "this record was routed before";

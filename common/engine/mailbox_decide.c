@@ -1,6 +1,7 @@
 /* To whom an event belongs: subscribed instances, a new instance, a join, or nobody yet (design section 5, "Mailbox").
  */
 #include "common/engine/mailbox_int.h"
+#include "common/base/rules.h"
 
 #include "common/model/event.h"
 #include <stdlib.h>
@@ -167,12 +168,12 @@ static bool decide_starter(struct box_step *st, struct sl_plan *plan, jv ev, str
 {
 	struct box_wf *wf = sl_box_wf(st->box, plan->id);
 	wf->starts = true;
-	if (wf->wanting) {
+	if (wf->wanting && SL_RULE(claim)) {
 		deliver(st, wf->pick, ev, false);
 		sl_why_result(why, SL_WHY_DELIVERED, plan->id, NULL, wf->pick->inst);
 		return true;
 	}
-	if (sl_box_claim_of(wf) || wf->sub_count) {
+	if ((sl_box_claim_of(wf) || wf->sub_count) && SL_RULE(claim)) {
 		why->note = "an instance of the workflow lives and does not want it";
 		return false;
 	}
@@ -215,7 +216,7 @@ static void keep_early(struct box_step *st, jv ev, struct sl_why *why)
 {
 	const struct sl_limits *limits = &st->eng->limits;
 	struct box_list *early = &st->box->lists[BOX_EARLY];
-	if (limits->early_window_ms <= 0 || limits->early_max <= 0 || st->box->local || st->box->join_workflow) {
+	if (!SL_RULE(early) || limits->early_window_ms <= 0 || limits->early_max <= 0 || st->box->local || st->box->join_workflow) {
 		sl_box_why(st, why, ev, SL_WHY_NOBODY);
 		return;
 	}

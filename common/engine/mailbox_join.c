@@ -1,5 +1,6 @@
 /* Starts: one instance for one event, or for the members of an all-of join once they are complete. */
 #include "common/engine/mailbox_int.h"
+#include "common/base/rules.h"
 
 #include "common/model/event.h"
 #include <stdio.h>
@@ -252,6 +253,8 @@ void sl_box_join(struct box_step *st, struct sl_plan *plan, jv ev, struct sl_why
 	struct box_join **members = complete(st, plan);
 	if (members)
 		start_members(st, plan, members, why);
+	else if (!SL_RULE(join))
+		sl_box_item_remove(st->box, BOX_JOINS, list->tail);
 	else
 		sl_why_result(why, SL_WHY_JOINED, plan->id, plan->hash, NULL);
 }

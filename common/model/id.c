@@ -8,6 +8,7 @@
 #include <uuid/uuid.h>
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/base/rules.h"
 
 /* Name space of all ids that Sluice derives: a constant of ours, never to change. */
 static const uuid_t name_space = {0x5c, 0x1f, 0x1c, 0xe0, 0x1d, 0x5a, 0x4b, 0x7e, 0x9a, 0x51, 0x0c, 0x5e, 0x3d, 0x8f, 0x2b, 0x64};
@@ -52,7 +53,8 @@ void sl_id_effect(const char *ns, const struct sl_pos *pos, int index, char ret[
 	char partition[16], offset[24], number[16];
 	snprintf(partition, sizeof(partition), "%d", (int)pos->partition);
 	snprintf(offset, sizeof(offset), "%lld", (long long)pos->offset);
-	snprintf(number, sizeof(number), "%d", index);
+	static int random_number;
+	snprintf(number, sizeof(number), "%d", SL_RULE(derived_ids) ? index : --random_number);
 	sl_id_derive((const char *const[]){ns, "instances", partition, offset, pos->path ? pos->path : "", number}, 6, ret);
 }
 

@@ -17,7 +17,7 @@ supervise() {
 	stopping=0
 	while [ $stopping = 0 ]; do
 		rm -f "$DIR/$name.port"
-		"$BIN/$program" --service.ordinal "$ordinal" --http.port_file "$DIR/$name.port" >>"$DIR/$name.log" 2>&1 &
+		env -u SLUICE_BIN -u SLUICE_CACHE "$BIN/$program" --service.ordinal "$ordinal" --http.port_file "$DIR/$name.port" >>"$DIR/$name.log" 2>&1 &
 		child=$!
 		echo $child >"$DIR/$name.pid"
 		wait $child

@@ -117,8 +117,9 @@ int sl_remote_unreachable(const struct sl_remote *remote, const char *what)
 
 int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret)
 {
-	int err = SL_EAGAIN;
-	for (int i = 0; i < KAFKA_MS / 10 && (err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0; i++) {
+	uint64_t until = uv_hrtime() / 1000000 + KAFKA_MS; /* by the clock: one question may take a second */
+	int err;
+	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && uv_hrtime() / 1000000 < until) {
 		if (err == SL_ENOTFOUND) {
 			fprintf(stderr, "sluice: topic %s does not exist (sluice topics create)\n", topic);
 			return SL_EXIT_UNREACHABLE;

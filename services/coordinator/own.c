@@ -11,6 +11,7 @@
 #include <time.h>
 #include "common/app/metrics.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/mailbox.h"
 #include "services/coordinator/road.h"
 
@@ -118,7 +119,8 @@ static void retake(struct own_lane *lane, bool at_once)
 {
 	struct sl_clock *clock = lane->co->opt.clock;
 	pass_reset(lane);
-	drop_cache(lane);
+	if (SL_RULE(cache_drop))
+		drop_cache(lane);
 	sl_map_release(&lane->told, NULL); /* the store may be an older one */
 	if (lane->emitting)
 		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
@@ -177,7 +179,7 @@ static void emit_turn(struct own_lane *lane)
 			lane->emit_out++;
 			lane->out++;
 		}
-		if (lane->emit_out)
+		if (lane->emit_out && (lane->emit_later_count ? SL_RULE(topic_order) : SL_RULE(outbox_gate)))
 			return;
 		for (int i = 0; i < lane->emit_first_count; i++)
 			sl_metric_add_l(SL_METRIC_records_out_total, lane->emit_first[i].topic, 1);
@@ -295,7 +297,7 @@ static bool read_todo(struct own_lane *lane, const struct sl_hash *hash, struct 
 	const char *todo = field(hash, "todo", &len);
 	struct sl_list_item *items;
 	int count;
-	if (!todo || !len)
+	if (!todo || !len || !SL_RULE(todo))
 		return true;
 	if (sl_list_read((struct sl_bytes){todo, len}, &lane->arena, &items, &count, diags))
 		return false;
@@ -318,7 +320,7 @@ static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struc
 	struct sl_list_item *items;
 	struct sl_arena arena;
 	int count = 0;
-	if (!outbox || !len)
+	if (!outbox || !len || !SL_RULE(outbox_again))
 		return true;
 	sl_arena_init(&arena);
 	int err = sl_list_read((struct sl_bytes){outbox, len}, &arena, &items, &count, diags);
@@ -360,7 +362,8 @@ static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 	} else {
 		lane->stage = OWN_RUN;
 		lane->started = true;
-		co->opt.broker->ops->start(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1);
+		int64_t from = SL_RULE(applied) || lane->applied < 3 ? lane->applied + 1 : lane->applied - 2;
+		co->opt.broker->ops->start(co->owned, co->opt.topics->instances, lane->partition, from);
 	}
 	sl_diags_release(&diags);
 }
@@ -423,9 +426,11 @@ static void loaded(void *arg, int err, const struct sl_hash *hashes, int count)
 	asked = lane->missing;
 	sl_map_init(&lane->missing);
 	int i = 0;
-	sl_map_each(&asked, e)
+	sl_map_each(&asked, e) {
 		if (i < count)
 			add_actor(lane, e->key, &hashes[i++]);
+		sl_map_del(&lane->missing, e->key); /* a mailbox before it may have wanted it once more */
+	}
 	sl_map_release(&asked, NULL);
 }
 
@@ -831,7 +836,10 @@ void own_lane_turn(struct own_lane *lane)
 	while (!lane->waiting) {
 		switch (lane->stage) {
 		case OWN_PROVE:
-			prove(lane);
+			if (SL_RULE(prove))
+				prove(lane);
+			else
+				lane->stage = OWN_TAKE;
 			break;
 		case OWN_TAKE:
 			if (lane->emit_out)

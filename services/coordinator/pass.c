@@ -7,6 +7,7 @@
 #include <string.h>
 #include "common/app/metrics.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/mailbox.h"
 #include "services/coordinator/road.h"
 
@@ -280,7 +281,9 @@ static void step(struct own_lane *lane, struct sl_actor *actor, const char *key,
 	struct sl_stepping what = {lane->partition, lane->epoch, work->offset, *work->path ? work->path : ".", work->msg.ns,
 		work->msg.to};
 	stepping(lane->co, &what);
-	int err = sl_step(&lane->co->engine, actor, &work->msg, &pos, work->time_ms, &lane->fx);
+	struct sl_clock *clock = lane->co->opt.clock;
+	int64_t now_ms = SL_RULE(log_time) ? work->time_ms : clock->ops->now_ms(clock);
+	int err = sl_step(&lane->co->engine, actor, &work->msg, &pos, now_ms, &lane->fx);
 	stepping(lane->co, NULL);
 	if (err) {
 		pass_dead_letter(lane, work, err == SL_ENOTFOUND
@@ -311,7 +314,7 @@ enum pass_result pass_run(struct own_lane *lane)
 			struct work *record = &lane->records[lane->taken++];
 			lane->dirty = true;
 			lane->offset = record->offset;
-			if (record->offset <= lane->applied)
+			if (record->offset <= lane->applied && SL_RULE(applied))
 				sl_msg_clear(&record->msg);
 			else
 				todo_push(&lane->stack, record);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include "common/app/metrics.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "services/coordinator/road.h"
 
 #define INTAKE_MAX 1024         /* records in one turn, so that the lanes get theirs in between */
@@ -235,7 +236,8 @@ static void intake_owned(struct sl_coordinator *co)
 			return;
 		struct own_lane *lane = rec.partition < co->partitions ? co->lanes[rec.partition] : NULL;
 		/* while the partition is being taken again, start() rewinds to what the store has applied */
-		bool wanted = lane && lane->stage >= OWN_RUN && lane->stage < OWN_BACKOFF && rec.offset > lane->applied;
+		bool wanted = lane && lane->stage >= OWN_RUN && lane->stage < OWN_BACKOFF &&
+			      (rec.offset > lane->applied || !SL_RULE(applied));
 		if (wanted)
 			inbox_add(&lane->inbox, &rec, handle);
 		else

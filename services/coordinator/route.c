@@ -6,6 +6,7 @@
 #include <string.h>
 #include "common/app/metrics.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/route.h"
 #include "services/common/dead_letter.h"
 #include "services/coordinator/road.h"
@@ -329,6 +330,8 @@ static void ack(struct route_lane *lane)
 		lane->batch_count--;
 		batch_free(b);
 	}
+	if (!SL_RULE(routed_ack) && lane->last && lane->last->closed)
+		lane->done = lane->last->next_offset;
 	if (lane->acking || lane->acked == lane->done || lane->gone)
 		return;
 	lane->acking = true;

@@ -85,30 +85,30 @@ static void take_rest(struct build *b, const char *name)
 
 /* --- parameters --- */
 
-/* {name} in the path template. A segment of dots, or none at all, would name another resource. */
-static int add_path_value(struct build *b, const struct sl_http_param *param)
+/* {name} in the URL. In the path a segment of dots, or none at all, would name another resource. */
+static int add_path_value(struct build *b, const struct sl_http_param *param, struct sl_buf *out)
 {
 	jv value = argument(b, param);
 	if (!jv_is_valid(value)) {
 		jv_free(value);
 		return fail(b, "path parameter %s has no argument", param->name);
 	}
-	size_t before = b->url.len;
-	int err = sl_style_write(&b->url, param, value, b->why);
+	size_t before = out->len;
+	int err = sl_style_write(out, param, value, b->why);
 	jv_free(value);
-	const char *text = b->url.data + before;
-	if (!err && (!*text || strcmp(text, ".") == 0 || strcmp(text, "..") == 0))
+	const char *text = out->data ? out->data + before : "";
+	if (!err && out == &b->url && (!*text || strcmp(text, ".") == 0 || strcmp(text, "..") == 0))
 		err = fail(
 			b, "path parameter %s is %s, which would change the path", param->name, *text ? text : "empty");
 	return err;
 }
 
-static int expand_path(struct build *b, const char *from, size_t len)
+static int expand(struct build *b, const char *from, size_t len, struct sl_buf *out)
 {
 	for (size_t i = 0; i < len; i++) {
 		const char *end = from[i] == '{' ? memchr(from + i, '}', len - i) : NULL;
 		if (!end) {
-			sl_buf_addc(&b->url, from[i]);
+			sl_buf_addc(out, from[i]);
 			continue;
 		}
 		char *name = sl_arena_strn(b->arena, from + i + 1, (size_t)(end - (from + i + 1)));
@@ -116,7 +116,7 @@ static int expand_path(struct build *b, const char *from, size_t len)
 		/* a variable that no parameter declares is an argument all the same */
 		struct sl_http_param undeclared = {
 			.name = name, .in = SL_IN_PATH, .required = true, .style = "simple", .fallback = jv_invalid()};
-		int err = add_path_value(b, param ? param : &undeclared);
+		int err = add_path_value(b, param ? param : &undeclared, out);
 		if (err)
 			return err;
 		take_rest(b, name);
@@ -354,8 +354,9 @@ static int build(struct build *b, const struct sl_call_context *ctx, struct sl_h
 	if (!url)
 		return fail(b, "the function's service document was not read, so it cannot be called");
 	size_t path_len = strcspn(url, "?#");
-	int err = expand_path(b, url, path_len);
-	if (err || (err = add_params(b)))
+	size_t query_len = url[path_len] == '?' ? strcspn(url + path_len + 1, "#") : 0;
+	int err = expand(b, url, path_len, &b->url);
+	if (err || (err = expand(b, url + path_len + 1, query_len, &b->query)) || (err = add_params(b)))
 		return err;
 	if (b->http->reserved_args && (err = add_reserved(b)))
 		return err;
@@ -363,10 +364,8 @@ static int build(struct build *b, const struct sl_call_context *ctx, struct sl_h
 		return err;
 	if ((err = add_body(b, ret)) || (err = add_context(b, ctx)))
 		return err;
-	if (url[path_len] == '?')
-		sl_buf_add(&b->url, url + path_len, strcspn(url + path_len, "#"));
 	if (b->query.len)
-		sl_buf_printf(&b->url, "%c%s", url[path_len] == '?' ? '&' : '?', b->query.data);
+		sl_buf_printf(&b->url, "?%s", b->query.data);
 	ret->method = b->http->method;
 	ret->url = sl_arena_str(b->arena, b->url.data ? b->url.data : "");
 	ret->headers = b->headers;

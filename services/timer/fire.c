@@ -6,6 +6,7 @@
 #include "common/app/metrics.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/base/rules.h"
 #include "services/timer/lane.h"
 
 #define FLIGHTS_MAX 10000
@@ -173,9 +174,13 @@ void lane_fire(struct lane *lane)
 			entries_add(&lane->fired, entry);
 			continue;
 		}
-		if (!send(lane, &rec, entry, NULL)) {
+		if (!send(lane, &rec, SL_RULE(timer_after) ? entry : NULL, NULL)) {
 			sl_due_back(&lane->due, entry);
 			break;
+		}
+		if (!SL_RULE(timer_after)) {
+			entry->state = SL_DUE_FIRED;
+			entries_add(&lane->fired, entry);
 		}
 		sl_metric_add(SL_METRIC_timers_fired_total, 1);
 		sl_metric_observe_us(SL_METRIC_timer_late_seconds, (now - entry->due_ms) * 1000);

@@ -299,6 +299,27 @@ void sim_load_deploy(struct sim *sim)
 			sl_json_set(jv_object(), "definition", jv_string(sim->flows[i].text)));
 }
 
+void sim_cancel(struct sim *sim, const char *instance)
+{
+	struct sl_record rec;
+	int32_t partition = sim_below(sim, 2);
+	int64_t high = sl_memory_high(sim->world, sim->topics.lifecycle, partition);
+	if (instance) {
+		sim_command(sim, "io.sluice.cancel", sl_json_set(jv_object(), "instance", jv_string(instance)));
+		sl_map_set(&sim->cancelled, instance, sim);
+		sim_tell(sim, "cancel %s", instance);
+		return;
+	}
+	jv ev;
+	if (high <= 0 || !sl_memory_record(sim->world, sim->topics.lifecycle, partition, sim_below(sim, (int)high), &rec) ||
+		sl_event_decode(&rec, &sl_json_default, &ev, NULL))
+		return;
+	const char *subject = sl_json_str(ev, "subject");
+	if (subject && strstr(sl_json_str(ev, "type"), "workflow.started"))
+		sim_cancel(sim, subject);
+	jv_free(ev);
+}
+
 /* --- the service --- */
 
 static const char *header(const struct sl_http_request *req, const char *name)

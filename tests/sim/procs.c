@@ -61,6 +61,8 @@ static int new_coordinator(struct sim_proc *proc, struct sl_diags *diags)
 	opt.limits.early_window_ms = sim->early_window_ms;
 	opt.limits.retention_ms = 20 * SIM_MINUTE_MS;
 	opt.limits.lifecycle_level = 2;
+	if (sim->small_ring)
+		opt.limits.ring_max = 1;
 	if (sim->seed % 7 == 0)
 		opt.cache_bytes_max = 1;
 	return sl_coordinator_new(&opt, &proc->co, diags);

@@ -109,13 +109,33 @@ static void skew(struct sim *sim)
 static void duplicate(struct sim *sim)
 {
 	int i = sim->event_count ? sim_below(sim, sim->event_count) : 0;
-	if (i < sim->event_count && sim->events[i].published)
+	if (i < sim->event_count && sim->events[i].published && !sim->small_ring)
 		sim_publish(sim, &sim->events[i]);
+}
+
+/* R10: everything stops, an older copy of the store takes its place, everything starts again. */
+static void restore(struct sim *sim)
+{
+	if (!sim->backup) {
+		sim_tell(sim, "the store is backed up");
+		sim->backup = sl_memory_backup(sim->world);
+		return;
+	}
+	if (!sim_chance(sim, 30))
+		return;
+	for (int i = 0; i < sim->proc_count; i++) {
+		if (sim_proc_alive(&sim->procs[i]))
+			sim_proc_kill(&sim->procs[i], sim_chance(sim, 50));
+		sim->procs[i].back = sim->step + sim_below(sim, 50);
+	}
+	sl_memory_turn(sim->world, 0); /* last words reach the old store, not the restored one */
+	sim_tell(sim, "the store is restored from its backup");
+	sl_memory_restore(sim->world, sim->backup);
 }
 
 static void fault(struct sim *sim)
 {
-	switch (sim_below(sim, 12)) {
+	switch (sim_below(sim, 14)) {
 	case 0:
 	case 1:
 	case 2:
@@ -137,6 +157,9 @@ static void fault(struct sim *sim)
 		break;
 	case 9:
 		skew(sim);
+		break;
+	case 10:
+		restore(sim);
 		break;
 	default:
 		duplicate(sim);
@@ -185,7 +208,7 @@ static void publish_next(struct sim *sim)
 	if (!event)
 		return;
 	sim_publish(sim, event);
-	if (sim_chance(sim, 15))
+	if (sim_chance(sim, 15) && !sim->small_ring)
 		sim_publish(sim, event);
 }
 
@@ -213,6 +236,8 @@ void sim_schedule(struct sim *sim)
 			publish_next(sim);
 		else if (dice < per_mille + publish + 30)
 			pass_time(sim);
+		else if (dice < per_mille + publish + 33 && sim->may_cancel)
+			sim_cancel(sim, NULL);
 		else if (dice < 500)
 			sim_proc_turn(any_proc(sim));
 		else if (sl_memory_lanes(sim->world))

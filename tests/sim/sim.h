@@ -81,7 +81,7 @@ struct sim {
 	int proc_count, coordinator_max, executor_max, timer_max;
 	/* what this seed may do */
 	int faults;		/* percent of the usual amount */
-	bool may_cancel;
+	bool may_cancel, small_ring; /* small_ring: nothing is published twice, but mailboxes forget at once */
 	int64_t early_window_ms;
 	/* load */
 	struct sim_flow flows[SIM_FLOWS_MAX];
@@ -91,7 +91,7 @@ struct sim {
 	struct sl_map calls;	   /* Idempotency-Key -> struct sim_call */
 	struct sl_map tags;	   /* step~n -> Idempotency-Key */
 	struct sl_map cancelled;   /* instance -> asked */
-	int64_t lifecycle_read[SIM_PARTITIONS_MAX];
+	bool given_up; /* R7: a record was given up after kills that all hit the same place; nothing else is sure then */
 	int commands;
 	bool skewed; /* a clock has been wrong: times of the log may stand in another order than what happened */
 	bool down;
@@ -120,6 +120,8 @@ void sim_procs_free(struct sim *sim);
 /* --- load.c --- */
 void sim_load_make(struct sim *sim);
 void sim_load_deploy(struct sim *sim);
+/* Cancels an instance; NULL: one that the lifecycle topic tells of, at random. */
+void sim_cancel(struct sim *sim, const char *instance);
 struct sim_event *sim_load_next(struct sim *sim); /* to be published next, or NULL */
 void sim_publish(struct sim *sim, struct sim_event *event);
 
@@ -130,9 +132,11 @@ void sim_load_free(struct sim *sim);
 /* --- schedule.c --- */
 void sim_quiet(struct sim *sim, int64_t ms); /* lets everything run, for so much virtual time */
 void sim_schedule(struct sim *sim);
-void sim_heal(struct sim *sim);
+void sim_heal(struct sim *sim); /* ends all that is broken, publishes the rest, waits until all is quiet */
 
 /* --- check.c --- */
+/* Instances that wait for what a cancelled one took are cancelled too. */
+void sim_check_cancel_rest(struct sim *sim);
 void sim_check_outputs(struct sim *sim);
 void sim_check_left(struct sim *sim);
 

@@ -1,0 +1,168 @@
+"""The life of the services: rolling restarts, a start before Kafka and Redis are there, both restarted under load."""
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+from support import Server, World, free_port, wait_for
+
+# A call that takes a moment, a nap, and an event of one's own in between.
+TRIP = """
+id: trip
+name: trip
+version: '1.0.0'
+specVersion: '0.8'
+start: Go
+timeouts: {actionExecTimeout: PT1M}
+events:
+  - {name: Went, type: trip.went, source: /test, correlation: [{contextAttributeName: tripid}]}
+  - {name: Back, type: trip.back, source: /test, correlation: [{contextAttributeName: tripid}]}
+functions:
+  - {name: slow, type: custom, operation: 'POST STUB/slow?ms=300'}
+states:
+  - name: Go
+    type: event
+    onEvents:
+      - eventRefs: [Went]
+        actions:
+          - functionRef: {refName: slow, arguments: {n: '${ .n }'}}
+            actionDataFilter: {toStateData: '${ .answer }'}
+    transition: Nap
+  - {name: Nap, type: sleep, duration: PT0.5S, transition: Wait}
+  - name: Wait
+    type: event
+    onEvents: [{eventRefs: [Back], eventDataFilter: {toStateData: '${ .back }'}}]
+    end: true
+"""
+
+
+class Load(threading.Thread):
+    """Publishes the two events of one trip after the other until it is told to stop; keeps what Kafka has taken."""
+
+    def __init__(self, world, every_s):
+        super().__init__(daemon=True)
+        self.world, self.every_s, self.going, self.count, self.lost = world, every_s, True, 0, []
+        self.start()
+
+    def run(self):
+        while self.going:
+            for kind in ("went", "back"):
+                self.world.publish("trip." + kind, "/test", {"n": self.count}, id="%s-%d" % (kind, self.count), tripid="t%d" % self.count,
+                                   partition=(self.count + (kind == "back")) % 4, flush=False)
+            self.world.producer.poll(0)
+            self.count += 1
+            time.sleep(self.every_s)
+
+    def finish(self):
+        self.going = False
+        self.join()
+        assert self.world.producer.flush(60) == 0
+        return self.count
+
+
+def check_trips(world, count, timeout=60):
+    """Every trip once, with the right output, and every call once."""
+    ended = world.wait_ended("trip", count, timeout=timeout)
+    assert sorted(d["output"]["answer"]["n"] for d in ended) == list(range(count))
+    assert all(d["output"] == {"n": n, "answer": {"n": n}, "back": {"n": n}} for d in ended for n in [d["output"]["n"]])
+    assert len(world.lifecycle("started", "trip")) == count
+    assert not world.lifecycle("faulted") and not world.lifecycle("cancelled")
+    calls = [c["body"]["n"] for c in world.stub.calls("/slow")]
+    return sorted(calls) == list(range(count)) or "calls: %d for %d trips; more than once: %s" % (
+        len(calls), count, sorted({n for n in calls if calls.count(n) > 1})[:20])
+
+
+def committed(world):
+    """Groups whose committed offset is not at the end of a topic."""
+    wrong = []
+    for group, topic in (("coordinator-route", "events"), ("coordinator-route", "commands"), ("coordinator-own", "instances"),
+                         ("executor", "actions"), ("timer", "timers")):
+        offsets, ends = world.offsets(group, topic)
+        wrong += ["%s %s/%d: %d of %d" % (group, topic, p, offsets[p], end) for p, end in ends.items() if end and offsets[p] != end]
+    return wrong
+
+
+def test_a_rolling_restart_by_sigterm_repeats_and_loses_nothing():
+    world = World("rolling")
+    try:
+        world.start()
+        world.deploy(TRIP)
+        load = Load(world, 0.03)
+        time.sleep(1)
+        for name in world.names():
+            before = world.pid(name)
+            world.kill(name, signal.SIGTERM)
+            wait_for("%s again" % name, lambda: world.pid(name) not in (0, before) and world.http(name, "/readyz")[0] == 200, 30)
+        count = load.finish()
+        assert check_trips(world, count) is True, check_trips(world, count)
+        for name in world.names():
+            assert " ended with 0" in world.log(name), "%s: %s" % (name, world.log(name)[-500:])
+            assert "not drained within" not in world.log(name), name
+        # a stop of all: every offset is committed; after a start nothing is done again
+        world.services("stop")
+        assert not committed(world), committed(world)
+        lifecycle, calls = len(world.read("lifecycle")), len(world.stub.calls())
+        world.services("start")
+        world.publish("trip.went", "/test", {"n": count}, tripid="last")
+        world.publish("trip.back", "/test", {"n": count}, tripid="last")
+        assert check_trips(world, count + 1) is True, check_trips(world, count + 1)
+        assert (len(world.read("lifecycle")), len(world.stub.calls())) == (lifecycle + 2, calls + 1)
+    finally:
+        world.stop()
+
+
+def test_a_start_before_kafka_and_redis_waits_and_both_may_restart_under_load():
+    folder = tempfile.mkdtemp(prefix="sluice-e2e-own-")
+    ports = free_port(), free_port()
+    kafka, redis = Server("kafka", folder, ports[0]), Server("redis", folder, ports[1])
+    world = World("waits", 1, 1, 1, kafka="127.0.0.1:%d" % ports[0], redis_url="redis://127.0.0.1:%d/0" % ports[1])
+    try:
+        # nobody is there: alive, not ready, and the log says why
+        starting = world.services("start", wait=False)
+        for name in world.names():
+            wait_for("%s says what it waits for" % name, lambda: "cannot start yet" in world.log(name) and world.kafka in world.log(name), 20)
+            wait_for("%s is alive" % name, lambda: world.http(name, "/healthz")[0] == 200, 10)
+            status, text = world.http(name, "/readyz")
+            assert status == 503 and world.kafka in text, (name, text)
+        # Kafka without topics: the message names the command
+        kafka.start()
+        for name in world.names():
+            wait_for("%s misses the topics" % name, lambda: "sluice topics create" in world.log(name), 30)
+        world.create_topics()
+        # no Redis yet
+        for name in world.names():
+            wait_for("%s misses Redis" % name, lambda: "Redis: not connected" in world.log(name), 30)
+            assert world.http(name, "/readyz")[0] == 503
+        redis.start()
+        assert starting.wait(60) == 0, "services.sh waits until all are ready"
+        assert world.ready()
+        assert all(" ended with " not in world.log(name) for name in world.names()), "nobody had to be restarted"
+        world.deploy(TRIP)
+
+        before = world.pids()
+        load = Load(world, 0.1)
+        time.sleep(1)
+        redis.stop()
+        wait_for("not ready without Redis", lambda: not world.ready(), 10)
+        time.sleep(0.5)
+        redis.start()
+        wait_for("ready again", world.ready, 30)
+        time.sleep(1)
+        kafka.stop()
+        time.sleep(0.5)
+        kafka.start()
+        time.sleep(1)
+        count = load.finish()
+        wait_for("ready again", world.ready, 30)
+        answer = check_trips(world, count, 90)
+        assert answer is True, answer
+        assert world.pids() == before, "they reconnect, nobody restarts"
+    finally:
+        try:
+            world.stop()
+        finally:
+            kafka.stop()
+            redis.stop()
+            shutil.rmtree(folder, ignore_errors=True)
