@@ -180,6 +180,8 @@ struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition);
 void own_lane_turn(struct own_lane *lane);
 void own_lane_free(struct own_lane *lane);
 bool own_lane_quiet(const struct own_lane *lane);
+/* own_ops.c: the commit of the batch in hand, in the lane's arena; outbox and todo are the caller's empty buffers. */
+void own_ops(struct own_lane *lane, struct sl_commit *ret, struct sl_buf *outbox, struct sl_buf *todo);
 /* The cache: exact under our epoch. count() follows a change of the actor's size. */
 void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor);
 void own_cache_count(struct own_lane *lane, struct sl_actor *actor);

@@ -20,6 +20,8 @@ struct part *part_new(struct sl_executor *ex, const char *topic, int32_t partiti
 	part->partition = partition;
 	sl_tracker_init(&part->tracker, 0);
 	sl_map_init(&part->actions);
+	sl_map_init(&part->recent);
+	sl_map_init(&part->older);
 	sl_metric_add(SL_METRIC_partitions_owned, 1);
 	return part;
 }
@@ -213,6 +215,8 @@ void part_free(struct part *part)
 {
 	sl_tracker_release(&part->tracker);
 	sl_map_release(&part->actions, NULL);
+	sl_map_release(&part->recent, NULL);
+	sl_map_release(&part->older, NULL);
 	free(part->topic);
 	free(part);
 }

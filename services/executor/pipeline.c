@@ -191,6 +191,27 @@ static void cancel_action(struct act *cancel)
 	ex_finish(cancel);
 }
 
+/* R6: an owner that takes a partition of sluice.instances sends its last outbox again. Such an action is in hand or answered; its
+ * record is finished without a call. What was seen is kept in two halves, the older of which goes as a whole. */
+static bool taken_before(struct act *act)
+{
+	struct part *part = act->part;
+	char mark[256];
+	if (!act->msg.action)
+		return false;
+	snprintf(mark, sizeof(mark), "%s %" PRId64 " %" PRId64, act->msg.action, (int64_t)act->msg.attempt,
+		(int64_t)act->msg.token);
+	if (sl_map_get(&part->recent, mark) || sl_map_get(&part->older, mark))
+		return true;
+	if (part->recent.count >= RECENT_MAX / 2) {
+		sl_map_release(&part->older, NULL);
+		part->older = part->recent;
+		sl_map_init(&part->recent);
+	}
+	sl_map_set(&part->recent, mark, part);
+	return false;
+}
+
 static void decode(struct sl_executor *ex)
 {
 	for (struct act *act = ex->undecoded.first, *next; act; act = next) {
@@ -199,6 +220,8 @@ static void decode(struct sl_executor *ex)
 			break; /* order matters: a cancellation must not overtake its action */
 		if (act->stage == UNDECODED && act->msg.kind == SL_MSG_ACTION_CANCEL) {
 			cancel_action(act);
+		} else if (act->stage == UNDECODED && taken_before(act)) {
+			ex_finish(act);
 		} else if (act->stage == UNDECODED) {
 			ex_move(act, &ex->wait_plan, WAIT_PLAN);
 			act->older = act->msg.action ? sl_map_set(&act->part->actions, act->msg.action, act) : NULL;

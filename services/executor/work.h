@@ -35,6 +35,7 @@ struct part {
 	bool committing, dirty;
 	int64_t commit_at_ms, retry_at_ms;
 	struct sl_map actions; /* action id -> newest struct act of that action in hand */
+	struct sl_map recent, older; /* marks of the last actions taken: what comes again is no second call (R6) */
 };
 
 struct host {
