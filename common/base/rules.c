@@ -2,5 +2,5 @@
 #include "common/base/rules.h"
 
 #ifdef SLUICE_SIM_SWITCHES
-enum sl_rule sl_rule_broken = SL_RULE_none;
+enum sl_protocol_rule sl_rule_broken = SL_RULE_none;
 #endif

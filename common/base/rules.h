@@ -31,13 +31,13 @@
 	R(timer_after)	/* section 8: a fired timer goes after its record is delivered */
 
 #ifdef SLUICE_SIM_SWITCHES
-enum sl_rule {
+enum sl_protocol_rule {
 	SL_RULE_none,
 #define SL_RULE_ENUM(name) SL_RULE_##name,
 	SL_RULES(SL_RULE_ENUM)
 #undef SL_RULE_ENUM
 };
-extern enum sl_rule sl_rule_broken;
+extern enum sl_protocol_rule sl_rule_broken;
 #define SL_RULE(name) (sl_rule_broken != SL_RULE_##name)
 #else
 #define SL_RULE(name) true

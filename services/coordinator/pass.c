@@ -281,8 +281,9 @@ static void step(struct own_lane *lane, struct sl_actor *actor, const char *key,
 	struct sl_stepping what = {lane->partition, lane->epoch, work->offset, *work->path ? work->path : ".", work->msg.ns,
 		work->msg.to};
 	stepping(lane->co, &what);
-	struct sl_clock *clock = lane->co->opt.clock;
-	int64_t now_ms = SL_RULE(log_time) ? work->time_ms : clock->ops->now_ms(clock);
+	int64_t now_ms = work->time_ms;
+	if (!SL_RULE(log_time))
+		now_ms = lane->co->opt.clock->ops->now_ms(lane->co->opt.clock);
 	int err = sl_step(&lane->co->engine, actor, &work->msg, &pos, now_ms, &lane->fx);
 	stepping(lane->co, NULL);
 	if (err) {

@@ -10,6 +10,7 @@
  *
  * One attempt per record: retries are the engine's. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 
 #define INTAKE_MAX 2048 /* records in one turn */
 #define TICK_MS 500	/* deadlines of what waits, retries of what failed */
+#define RECENT_MAX 2048 /* actions of a partition that are remembered, R6 */
 
 void ex_wake(struct sl_executor *ex)
 {

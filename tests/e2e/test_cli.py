@@ -1,4 +1,5 @@
 """The command line against a running Sluice: every command, its JSON and its exit codes (0 fine, 1 wrong, 2 usage, 3 unreachable)."""
+import concurrent.futures
 import json
 import os
 import re
@@ -85,12 +86,15 @@ def test_usage_mistakes_end_with_2_and_help_with_0(world):
 
 
 def test_unreachable_parts_end_with_3_and_name_the_address_and_the_setting(world):
-    for words in (["list"], ["start", "x"], ["publish", "--type", "t"], ["dead-letters", "list"], ["topics", "create"]):
-        done = world.cli(*words, "--kafka.brokers", "127.0.0.1:1")
-        assert done.code == 3 and "127.0.0.1:1" in done.err, (words, done)
-    for words in (["list"], ["show", "x"], ["why", "x"]):
-        done = world.cli(*words, "--redis.url", "redis://127.0.0.1:1/0")
-        assert done.code == 3 and "127.0.0.1:1" in done.err and "SLUICE_REDIS_URL" in done.err, (words, done)
+    kafka, redis = ["--kafka.brokers", "127.0.0.1:1"], ["--redis.url", "redis://127.0.0.1:1/0"]
+    commands = [words + kafka for words in (["list"], ["start", "x"], ["publish", "--type", "t"], ["dead-letters", "list"], ["topics", "create"])]
+    commands += [words + redis for words in (["list"], ["show", "x"], ["why", "x"])]
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
+        for words, done in zip(commands, pool.map(lambda words: world.cli(*words), commands)):
+            assert done.code == 3 and "127.0.0.1:1" in done.err, (words, done)
+            assert ("SLUICE_REDIS_URL" if "--redis.url" in words else "SLUICE_KAFKA_BROKERS") in done.err, (words, done)
+    assert time.monotonic() - began < 25
 
 
 def test_deploy_reports_positions_and_refuses_the_same_version_with_other_content(world):

@@ -118,6 +118,7 @@ def test_a_start_before_kafka_and_redis_waits_and_both_may_restart_under_load():
     ports = free_port(), free_port()
     kafka, redis = Server("kafka", folder, ports[0]), Server("redis", folder, ports[1])
     world = World("waits", 1, 1, 1, kafka="127.0.0.1:%d" % ports[0], redis_url="redis://127.0.0.1:%d/0" % ports[1])
+    world.endings.add(1)
     try:
         # nobody is there: alive, not ready, and the log says why
         starting = world.services("start", wait=False)
@@ -126,7 +127,7 @@ def test_a_start_before_kafka_and_redis_waits_and_both_may_restart_under_load():
             wait_for("%s is alive" % name, lambda: world.http(name, "/healthz")[0] == 200, 10)
             status, text = world.http(name, "/readyz")
             assert status == 503 and world.kafka in text, (name, text)
-        # Kafka without topics: the message names the command
+        # Kafka without topics: a mistake that waiting does not mend; it ends with a message that names the command
         kafka.start()
         for name in world.names():
             wait_for("%s misses the topics" % name, lambda: "sluice topics create" in world.log(name), 30)
@@ -138,7 +139,6 @@ def test_a_start_before_kafka_and_redis_waits_and_both_may_restart_under_load():
         redis.start()
         assert starting.wait(60) == 0, "services.sh waits until all are ready"
         assert world.ready()
-        assert all(" ended with " not in world.log(name) for name in world.names()), "nobody had to be restarted"
         world.deploy(TRIP)
 
         before = world.pids()

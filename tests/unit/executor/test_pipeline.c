@@ -27,6 +27,7 @@ struct world {
 	int status;
 	const char *answer, *type;
 	const char *slow_host;
+	int64_t attempt;                /* of the next actions */
 };
 
 static void no_wake(void *arg)
@@ -107,6 +108,7 @@ static void setup(struct world *w)
 	sl_arena_init(&w->arena);
 	w->feeder = sl_memory_broker(w->mem, "F");
 	w->status = 200;
+	w->attempt = 2;
 	w->answer = "{\"ok\":true}";
 	w->type = "application/json";
 	w->opt = (struct sl_executor_options){.plans = w->plans, .topics = &topics, .group = "x", .secret = no_secret,
@@ -154,7 +156,7 @@ static void send(struct world *w, enum sl_msg_kind kind, const char *action, con
 	msg.action = action;
 	msg.function = function;
 	msg.token = 5;
-	msg.attempt = 2;
+	msg.attempt = w->attempt;
 	msg.data = data;
 	msg.deadline_ms = deadline_ms;
 	cr_assert_eq(sl_msg_record(&msg, &w->arena, &rec), 0);
@@ -221,6 +223,25 @@ Test(executor, an_action_is_called_and_answered_and_its_offset_committed)
 	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 0), 1);
 	cr_expect(sl_executor_idle(w.ex));
 	cr_expect_null(sl_executor_ready(w.ex));
+	teardown(&w);
+}
+
+Test(executor, an_action_that_comes_again_is_not_called_again)
+{
+	struct world w;
+	setup(&w);
+	add_plan(&w, "hash1", 1, "http://svc%d/x");
+	w.delay_ms = 100;
+	send(&w, SL_MSG_ACTION, "a1", "f0", args("{}"), 0);
+	send(&w, SL_MSG_ACTION, "a1", "f0", args("{}"), 0);
+	pass(&w, 50);
+	cr_expect_eq(w.calls, 1, "it is in hand");
+	pass(&w, 5000);
+	send(&w, SL_MSG_ACTION, "a1", "f0", args("{}"), 0);
+	pass(&w, 5000);
+	cr_expect_eq(w.calls, 1, "it has been answered");
+	cr_expect_eq(results(&w), 1);
+	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 0), 3);
 	teardown(&w);
 }
 
@@ -301,6 +322,7 @@ Test(executor, cancelled_actions_are_not_answered)
 	cr_expect_eq(results(&w), 1);
 	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 0), 4);
 	/* a new attempt behind the cancellation is called */
+	w.attempt++;
 	send(&w, SL_MSG_ACTION, "a1", "f0", args("{}"), 0);
 	pass(&w, 5000);
 	cr_expect_eq(results(&w), 2);

@@ -110,6 +110,8 @@ static const struct {
 		"http://h/v1/pets/a%2Fb%20c/x?limit=5&tags=x&tags=y", NULL, "X-Trace: t1|Cookie: sid=s%3B1", NULL},
 	{"query behind a query", {.method = "GET", .url = "http://h/x?fixed=1#frag", PARAMS(1, 1)}, "{\"limit\":true}",
 		"http://h/x?fixed=1&limit=true", NULL, NULL, NULL},
+	{"argument in the query of the URL", {.method = "GET", .url = "http://h/x?a={id}&b=1", PARAMS(0, 2)}, "{\"id\":\"p&q\",\"limit\":1}",
+		"http://h/x?a=p%26q&b=1&limit=1", NULL, NULL, NULL},
 	{"required query missing", {.method = "GET", .url = "http://h/x", PARAMS(1, 1)}, "{}", NULL, NULL, NULL,
 		"required query parameter limit"},
 	{"null is missing", {.method = "GET", .url = "http://h/x", PARAMS(1, 1)}, "{\"limit\":null}", NULL, NULL, NULL,
