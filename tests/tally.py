@@ -15,15 +15,15 @@ def count(case):
     text = "".join(case.findtext("system-out") or "")
     synthesis = re.findall(r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", text)
     plain = re.findall(r"^(\d+) passed, (\d+) failed$", text, flags=re.M)
-    seeds = re.findall(r"^(\d+) seeds, (\d+) violated$", text, flags=re.M)
+    seeds = re.findall(r"^(\d+) seeds, (\d+) violated(?:, (\d+) not judged)?\b", text, flags=re.M)
     if synthesis:
         tested, passed = int(synthesis[-1][0]), int(synthesis[-1][1])
         failed = tested - passed
     elif plain:
         passed, failed = map(int, plain[-1])
     elif seeds:
-        failed = int(seeds[-1][1])
-        passed = int(seeds[-1][0]) - failed
+        total, failed, unjudged = (int(n or 0) for n in seeds[-1])
+        passed = total - failed - unjudged
     else:
         passed = failed = 0
     if case.get("status") != "run" and failed == 0:

@@ -98,6 +98,7 @@ static void give_back(struct sl_run *run)
 	fx->token = in->token;
 	fx->multi = in->multi;
 	fx->event = jv_copy(in->event);
+	fx->time_ms = in->time_ms; /* one id, one content */
 	if (in->id) {
 		char id[SL_UUID_TEXT];
 		sl_id_derive((const char *const[]){"return", in->id}, 2, id);

@@ -320,7 +320,8 @@ static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struc
 	struct sl_list_item *items;
 	struct sl_arena arena;
 	int count = 0;
-	if (!outbox || !len || !SL_RULE(outbox_again))
+	lane->outbox_stored = outbox && len;
+	if (!lane->outbox_stored || !SL_RULE(outbox_again))
 		return true;
 	sl_arena_init(&arena);
 	int err = sl_list_read((struct sl_bytes){outbox, len}, &arena, &items, &count, diags);
@@ -551,6 +552,7 @@ static void committed(void *arg, int err, const char *text)
 	if (lane->taken)
 		lane->applied = lane->records[lane->taken - 1].offset;
 	lane->backoff_ms = 0;
+	lane->outbox_stored = lane->outbox.count > 0;
 	emit_begin(lane, lane->outbox.items, lane->outbox.count);
 	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->taken);
 	keep_todo(lane);
@@ -640,7 +642,7 @@ static void mirror(struct own_lane *lane)
 {
 	struct sl_coordinator *co = lane->co;
 	int64_t now = co->opt.clock->ops->now_ms(co->opt.clock);
-	if (lane->mirrored == lane->applied || now < lane->mirror_at_ms)
+	if (lane->mirrored == lane->applied || (now < lane->mirror_at_ms && !co->draining))
 		return;
 	if (co->opt.broker->ops->commit(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1, NULL, NULL, NULL) == 0)
 		lane->mirrored = lane->applied;
@@ -661,7 +663,15 @@ static void backpressure(struct own_lane *lane)
 static bool run(struct own_lane *lane)
 {
 	mirror(lane);
-	if ((!lane->inbox.count && !lane->stack.count) || (lane->co->draining && !lane->stack.count))
+	if (lane->co->draining && !lane->stack.count) {
+		/* delivered: the next owner need not send it again */
+		if (!lane->outbox_stored || lane->emitting)
+			return false;
+		lane->batch_us = own_us();
+		lane->stage = OWN_COMMIT;
+		return true;
+	}
+	if (!lane->inbox.count && !lane->stack.count)
 		return false;
 	lane->defs_ticket = co_defs_ticket(lane->co);
 	lane->stage = OWN_DEFS;

@@ -343,7 +343,9 @@ bool sl_coordinator_idle(const struct sl_coordinator *co)
 {
 	for (int32_t p = 0; p < co->partitions; p++) {
 		const struct own_lane *lane = co->lanes[p];
-		if (lane && !own_lane_quiet(lane) && !(co->draining && lane->stage == OWN_RUN && !lane->emitting))
+		if (!lane || lane->stage == OWN_STOPPED)
+			continue;
+		if (co->draining ? lane->stage != OWN_RUN || lane->emitting || lane->outbox_stored : !own_lane_quiet(lane))
 			return false;
 	}
 	sl_map_each(&co->routes, e) {

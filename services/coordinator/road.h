@@ -116,6 +116,7 @@ struct own_lane {
 	int emit_first_count, emit_later_count, emit_sent;
 	int emit_out;                   /* deliveries still out */
 	bool emitting;
+	bool outbox_stored;             /* the store still holds one: a clean stop takes it away */
 	int64_t commit_us, batch_us;    /* for metrics */
 	struct own_lane *next_gone;
 };

@@ -272,6 +272,6 @@ def test_a_hostile_expression_is_halted_within_its_budget(world, name):
     instance = world.json("start", "h-" + name)["instance"]
     began = time.monotonic()
     error = wait_for("the fault", lambda: next((d["error"] for d in world.lifecycle("faulted", "h-" + name) if d["instance"] == instance), None), 3)
-    assert error["code"] == "expression" and re.search(r"took longer than", json.dumps(error)), error
+    assert error["code"] == "expression" and re.search(r"took longer than|matches the empty text", json.dumps(error)), error
     world.good()
     assert time.monotonic() - began < 6

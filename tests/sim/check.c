@@ -346,7 +346,7 @@ static bool went_with_cancelled(struct check *ck, const char *why)
 	/* early: nobody is there any more to want it; joined: only the last member's decision names the instance; nothing:
 	 * an uncorrelated start has no mailbox that could tell */
 	return ck->sim->cancelled.count && (strstr(why, "expired") || strstr(why, "early") || strstr(why, "joined") ||
-						   strcmp(why, " nothing") == 0);
+						   strstr(why, "ended") || strcmp(why, " nothing") == 0);
 }
 
 static void check_event(struct check *ck, const struct sim_event *event, const char *workflow, bool optional)
@@ -435,7 +435,7 @@ void sim_check_outputs(struct sim *sim)
 static void check_key(void *arg, int32_t partition, const char *key)
 {
 	struct sim *sim = arg;
-	static const char *const kept[] = {"p", "tp", "why", "defs", "routed"};
+	static const char *const kept[] = {"p", "tp", "why", "defs", "routed", "local"};
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (strcmp(key, kept[i]) == 0)
 			return;

@@ -103,6 +103,43 @@ static const char race_text[] = "id: race\n" HEAD "events:\n"
 				"    stateDataFilter: {output: '${ {seen: [.s, .a | select(. != null)]} }'}\n"
 				"    end: true\n";
 
+/* Meets events under two keys that live in different partitions: what it does not take goes back there. */
+static const char cross_text[] = "id: cross\n" HEAD "events:\n"
+				 "  - {name: S, type: cross.s, source: sim, " BY_KEY "}\n"
+				 "  - {name: D, type: cross.d, source: sim, correlation: [{contextAttributeName: r}]}\n"
+				 "states:\n"
+				 "  - name: Take\n    type: event\n    onEvents:\n"
+				 "      - {eventRefs: [S], eventDataFilter: {data: '${ .n }', toStateData: '${ .a }'}}\n"
+				 "      - {eventRefs: [D], eventDataFilter: {data: '${ .n }', toStateData: '${ .a }'}}\n"
+				 "    transition: Rest\n"
+				 "  - name: Rest\n    type: sleep\n    duration: PT1S\n"
+				 "    stateDataFilter: {output: '${ {seen: [.a]} }'}\n    end: true\n";
+
+/* Asks and waits for the answer under a key that is known before: nothing can be early. */
+static const char answer_text[] =
+	"id: answer\n" HEAD "events:\n"
+	"  - {name: S, type: answer.s, source: sim, " BY_KEY "}\n"
+	"  - {name: D, type: answer.d, source: sim, correlation: [{contextAttributeName: r}]}\n" FUNCTIONS "states:\n"
+	"  - name: Take\n    type: event\n    " TAKE("S", "s") "    transition: Ask\n"
+	"  - name: Ask\n    type: callback\n"
+	"    action: {functionRef: {refName: ref, arguments: {step: ref, n: '${ .s }'}}, "
+	"actionDataFilter: {useResults: false}}\n"
+	"    eventRef: D\n    eventDataFilter: {data: '${ .n }', toStateData: '${ .d }'}\n"
+	"    stateDataFilter: {output: '${ {seen: [.s, .d]} }'}\n    end: true\n";
+
+/* Its events name the instance itself. */
+static const char direct_text[] =
+	"id: direct\n" HEAD "events:\n"
+	"  - {name: G, type: direct.go, source: sim}\n"
+	"  - {name: D, type: direct.d, source: sim}\n" FUNCTIONS "states:\n"
+	"  - name: Take\n    type: event\n    " TAKE("G", "g") "    transition: Ask\n"
+	"  - name: Ask\n    type: operation\n    actions:\n"
+	"      - functionRef: {refName: ref, arguments: {step: ref, n: '${ .g }'}}\n"
+	"        actionDataFilter: {useResults: false}\n    transition: WaitA\n"
+	"  - name: WaitA\n    type: event\n    " TAKE("D", "a") "    transition: WaitB\n"
+	"  - name: WaitB\n    type: event\n    " TAKE("D", "b")
+	"    stateDataFilter: {output: '${ {seen: [.g, .a, .b]} }'}\n    end: true\n";
+
 /* --- making --- */
 
 static struct sim_flow *add_flow(struct sim *sim, const char *name, const char *text, int min, int max)
@@ -211,6 +248,49 @@ static void make_race(struct sim *sim)
 	}
 }
 
+static void add_attribute(struct sim_event *event, const char *name, const char *value)
+{
+	event->ev = sl_json_set(event->ev, name, jv_string(value));
+}
+
+static void make_cross(struct sim *sim)
+{
+	add_flow(sim, "cross", cross_text, 1, 1);
+	for (int k = sim_below(sim, 3); k >= 0; k--) {
+		const char *key = sl_arena_printf(&sim->arena, "cross-%d", k);
+		const char *r = sl_arena_printf(&sim->arena, "r-cross-%d", k);
+		for (int n = sim_below(sim, 2); n >= 0; n--)
+			add_attribute(add_event(sim, "cross.s", "k", key), "r", r);
+		for (int n = sim_below(sim, 3); n >= 0; n--)
+			add_event(sim, "cross.d", "r", r);
+	}
+}
+
+static void make_answer(struct sim *sim)
+{
+	char key[24];
+	add_flow(sim, "answer", answer_text, 2, 2);
+	for (int k = sim_below(sim, 3); k >= 0; k--) {
+		struct sim_event *event =
+			add_event(sim, "answer.s", "k", sl_arena_printf(&sim->arena, "answer-%d", k));
+		snprintf(key, sizeof(key), "r-%.8s", event->id);
+		add_attribute(event, "r", key);
+		add_event(sim, "answer.d", "r", key)->held = true;
+	}
+}
+
+static void make_direct(struct sim *sim)
+{
+	char key[24];
+	add_flow(sim, "direct", direct_text, 3, 3)->keyed = false;
+	for (int k = sim_below(sim, 3); k >= 0; k--) {
+		struct sim_event *event = add_event(sim, "direct.go", NULL, NULL);
+		snprintf(key, sizeof(key), "r-%.8s", event->id);
+		add_event(sim, "direct.d", "r", key)->held = true;
+		add_event(sim, "direct.d", "r", key)->held = true;
+	}
+}
+
 static void shuffle(struct sim *sim)
 {
 	for (int i = sim->event_count - 1; i > 0; i--) {
@@ -223,9 +303,10 @@ static void shuffle(struct sim *sim)
 
 void sim_load_make(struct sim *sim)
 {
-	/* the first four need no early events: with a short window only they are sure to end */
-	static void (*const makers[])(struct sim *) = {make_loop, make_join, make_unc, make_race, make_wait, make_back};
-	int count = sim->early_window_ms >= SIM_MINUTE_MS * 30 ? 6 : 4;
+	/* the last two need early events: with a short window they are not sure to end */
+	static void (*const makers[])(struct sim *) = {make_loop, make_join, make_unc, make_race, make_cross,
+		make_answer, make_direct, make_wait, make_back};
+	int count = sim->early_window_ms >= SIM_MINUTE_MS * 30 ? 9 : 7;
 	unsigned chosen = 0;
 	for (int i = sim_below(sim, 3); i >= 0; i--)
 		chosen |= 1u << sim_below(sim, count);
@@ -386,8 +467,11 @@ int64_t sim_mock(void *arg, const struct sl_http_request *req, struct sl_http_an
 		char key[24];
 		snprintf(key, sizeof(key), "r-%.8s", n);
 		for (int i = 0; i < sim->event_count; i++)
-			if (strcmp(sim->events[i].key, key) == 0)
+			if (sim->events[i].held && strcmp(sim->events[i].key, key) == 0) {
 				sim->events[i].held = false;
+				if (strcmp(sim->events[i].type, "direct.d") == 0)
+					add_attribute(&sim->events[i], "workflowinstanceid", header(req, "Sluice-Instance"));
+			}
 	}
 	jv_free(body);
 	return delay;

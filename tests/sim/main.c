@@ -122,7 +122,7 @@ static void run(struct sim *sim)
 {
 	static const int amounts[] = {0, 4, 8, 15, 30};
 	sim->faults = amounts[sim_below(sim, 5)];
-	sim->early_window_ms = sim_chance(sim, 75) ? 60 * SIM_MINUTE_MS : 10000;
+	sim->early_window_ms = sim_chance(sim, 65) ? 60 * SIM_MINUTE_MS : sim_chance(sim, 50) ? 10000 : 0;
 	sim->may_cancel = sim_chance(sim, 20);
 	sim->small_ring = sim_chance(sim, 15);
 	make_world(sim);
