@@ -15,6 +15,8 @@ static int report(int err, const struct sl_diags *diags)
 	if (text.data)
 		fputs(text.data, stderr);
 	sl_buf_release(&text);
+	if (err == SL_EUNREACHABLE)
+		fputs("set SLUICE_KAFKA_BROKERS or --kafka.brokers\n", stderr);
 	return !err ? SL_EXIT_OK : err == SL_EUNREACHABLE ? SL_EXIT_UNREACHABLE : SL_EXIT_WRONG;
 }
 

@@ -20,6 +20,11 @@ static void on_timer(uv_timer_t *handle)
 	((struct sl_remote *)handle->data)->timed_out = true;
 }
 
+static uint64_t now_ms(void)
+{
+	return uv_hrtime() / 1000000;
+}
+
 static void sleep_a_little(struct sl_remote *remote)
 {
 	bool never = false;
@@ -119,7 +124,7 @@ int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *r
 {
 	uint64_t until = uv_hrtime() / 1000000 + KAFKA_MS; /* by the clock: one question may take a second */
 	int err;
-	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && uv_hrtime() / 1000000 < until) {
+	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && now_ms() < until) {
 		if (err == SL_ENOTFOUND) {
 			fprintf(stderr, "sluice: topic %s does not exist (sluice topics create)\n", topic);
 			return SL_EXIT_UNREACHABLE;
@@ -195,7 +200,7 @@ static bool at_end(const struct reading *r)
 static int read_begin(struct reading *r, struct sl_consumer *con)
 {
 	struct sl_remote *remote = r->remote;
-	for (int i = 0; i < KAFKA_MS / 10 && r->assigned < r->count; i++)
+	for (uint64_t until = now_ms() + KAFKA_MS; now_ms() < until && r->assigned < r->count;)
 		sleep_a_little(remote);
 	for (int32_t p = 0; p < r->count; p++) {
 		int64_t low, high;
@@ -212,8 +217,8 @@ static int read_begin(struct reading *r, struct sl_consumer *con)
 static void read_on(struct reading *r, struct sl_consumer *con, bool *ret_enough)
 {
 	struct sl_remote *remote = r->remote;
-	uint64_t until = r->read->timeout_ms ? uv_hrtime() / 1000000 + (uint64_t)r->read->timeout_ms : UINT64_MAX;
-	while (!r->fatal && !*ret_enough && (r->read->follow || !at_end(r)) && uv_hrtime() / 1000000 < until) {
+	uint64_t until = r->read->timeout_ms ? now_ms() + (uint64_t)r->read->timeout_ms : UINT64_MAX;
+	while (!r->fatal && !*ret_enough && (r->read->follow || !at_end(r)) && now_ms() < until) {
 		struct sl_record rec;
 		void *handle;
 		r->changed = false;

@@ -14,6 +14,7 @@ const char *malloc_conf = "narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0";
 #define TICK_MS 100
 #define TRIM_TICKS 50
 #define CHECK_TICKS 100
+#define RECHECK_TICKS 2 /* while something is wrong: ready soon after it is mended */
 #define CLOSE_MS 2000
 
 /* --- turns --- */
@@ -46,7 +47,7 @@ static void checked(void *arg, int err, const char *text)
 static void on_tick(uv_timer_t *handle)
 {
 	struct sl_host *host = handle->data;
-	if (host->ticks % CHECK_TICKS == 0) /* R10: is Redis as safe as it must be? */
+	if (host->ticks % (*host->store_trouble ? RECHECK_TICKS : CHECK_TICKS) == 0) /* R10: is Redis as safe as it must be? */
 		host->store->ops->check(host->store, checked, host);
 	if (++host->ticks % TRIM_TICKS == 0)
 		malloc_trim(0); /* what a burst needed goes back */

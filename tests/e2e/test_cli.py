@@ -93,8 +93,7 @@ def test_unreachable_parts_end_with_3_and_name_the_address_and_the_setting(world
     with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
         for words, done in zip(commands, pool.map(lambda words: world.cli(*words), commands)):
             assert done.code == 3 and "127.0.0.1:1" in done.err, (words, done)
-            setting = "SLUICE_REDIS_URL" if "--redis.url" in words else "SLUICE_KAFKA_BROKERS"
-            assert setting in done.err or words[0] == "topics", (words, done)
+            assert ("SLUICE_REDIS_URL" if "--redis.url" in words else "SLUICE_KAFKA_BROKERS") in done.err, (words, done)
     assert time.monotonic() - began < 25
 
 
