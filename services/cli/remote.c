@@ -122,7 +122,7 @@ int sl_remote_unreachable(const struct sl_remote *remote, const char *what)
 
 int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret)
 {
-	uint64_t until = uv_hrtime() / 1000000 + KAFKA_MS; /* by the clock: one question may take a second */
+	uint64_t until = now_ms() + KAFKA_MS; /* by the clock: one question may take a second */
 	int err;
 	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && now_ms() < until) {
 		if (err == SL_ENOTFOUND) {

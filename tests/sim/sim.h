@@ -76,9 +76,9 @@ struct sim {
 	struct sl_event_topic event_topic;
 	struct sl_broker *driver;
 	int32_t partitions;
-	int64_t step, now_max;
+	int64_t step;
 	struct sim_proc procs[SIM_PROCS_MAX];
-	int proc_count, coordinator_max, executor_max, timer_max;
+	int proc_count;
 	/* what this seed may do */
 	int faults;		/* percent of the usual amount */
 	bool may_cancel, small_ring; /* small_ring: nothing is published twice, but mailboxes forget at once */
@@ -98,7 +98,6 @@ struct sim {
 	int64_t up_step;
 	struct sl_memory_backup *backup;
 	struct sl_buf wrong; /* what was violated; empty: nothing */
-	const char *fatal;
 };
 
 /* --- sim: main.c --- */
@@ -111,7 +110,7 @@ void sim_wrong(struct sim *sim, const char *fmt, ...) SL_PRINTF(2, 3);
 /* --- procs.c --- */
 void sim_proc_start(struct sim_proc *proc);
 bool sim_proc_turn(struct sim_proc *proc); /* true: more is ready now */
-/* Gone at once; lose_sent as sl_memory_kill. The group counts it in until sim_proc_expire or its return. */
+/* Gone at once; lose_sent as sl_memory_kill. The group counts it in until its session ends or it returns. */
 void sim_proc_kill(struct sim_proc *proc, bool lose_sent);
 void sim_proc_drain(struct sim_proc *proc); /* its turns end it when it is idle */
 bool sim_proc_alive(const struct sim_proc *proc);
