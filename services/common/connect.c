@@ -2,12 +2,14 @@
 #include "services/common/connect.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "common/adapters/kafka/admin.h"
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/redis/redis.h"
 #include "common/base/log.h"
 
 #define CHECK_TIMEOUT_MS 5000
+#define VISIBLE_TRIES 50
 
 void sl_connect_topics(const struct sl_config *cfg, struct sl_arena *arena, struct sl_topics *ret)
 {
@@ -130,6 +132,16 @@ int sl_connect_create_topics(const struct sl_config *cfg, int *ret_created, int 
 	int n = topic_list(cfg, &arena, list);
 	int err = sl_kafka_topics_create(&opt, list, n, 2 * CHECK_TIMEOUT_MS, ret_existing, diags);
 	*ret_created = n - *ret_existing;
+	/* created is not yet visible: who starts services next must find them */
+	for (int i = 0; !err && i < VISIBLE_TRIES; i++) {
+		struct sl_diags ignored;
+		sl_diags_init(&ignored);
+		int seen = sl_connect_check_topics(cfg, &ignored);
+		sl_diags_release(&ignored);
+		if (seen != SL_ENOTFOUND)
+			break;
+		usleep(100000);
+	}
 	sl_arena_release(&arena);
 	return err;
 }

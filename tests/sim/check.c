@@ -346,7 +346,7 @@ static bool went_with_cancelled(struct check *ck, const char *why)
 	/* early: nobody is there any more to want it; joined: only the last member's decision names the instance; nothing:
 	 * an uncorrelated start has no mailbox that could tell */
 	return ck->sim->cancelled.count && (strstr(why, "expired") || strstr(why, "early") || strstr(why, "joined") ||
-						   strstr(why, "ended") || strcmp(why, " nothing") == 0);
+						   strstr(why, "ended") || strstr(why, "nobody") || strcmp(why, " nothing") == 0);
 }
 
 static void check_event(struct check *ck, const struct sim_event *event, const char *workflow, bool optional)
