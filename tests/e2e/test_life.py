@@ -161,7 +161,10 @@ def test_a_start_before_kafka_and_redis_waits_and_both_may_restart_under_load():
         calls = [(c["body"]["n"], c["key"]) for c in world.stub.calls("/slow")]
         assert {n for n, _ in calls} == set(range(count)) and len(set(calls)) == count, "the same key for the same call"
         assert len(calls) - count <= 10, len(calls) - count
-        assert world.pids() == before, "they reconnect, nobody restarts"
+        # They reconnect. After an outage longer than its session a static member may be fenced by its own new self: then it ends and
+        # is started again; for no other reason.
+        for name, pid in world.pids().items():
+            assert pid == before[name] or "under the same instance id" in world.log(name), "%s restarted: %s" % (name, world.log(name)[-800:])
     finally:
         try:
             world.stop()
