@@ -8,7 +8,8 @@ set -eu
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CACHE=${SLUICE_CACHE:-$HOME/.cache/sluice}
 VENV=$CACHE/venv
-export SLUICE_BIN=${SLUICE_BIN:-$HERE/../../build/dev/bin}
+SLUICE_BIN=$(realpath -m "${SLUICE_BIN:-$HERE/../../build/dev/bin}")
+export SLUICE_BIN
 need() { command -v "$1" >/dev/null 2>&1 || { echo "tests/e2e: '$1' is not installed; on Debian: apt-get install $2" >&2; exit 2; }; }
 need python3 python3-venv
 need kcat kcat
