@@ -5,7 +5,7 @@
  *   3 route     events and commands -> records for sluice.instances                    route.c, command.c
  *   4 load      states that are not in memory, one pipelined read                      own.c
  *   5 step      pure call per input, in partition order, local effects depth first     pass.c
- *   6 commit    one script per partition and batch                                     own.c
+ *   6 commit    one script per partition and batch                                     own.c, own_ops.c
  *   7 emit      the outbox, sluice.instances first                                     own.c, emit.c
  *   8 ack       offsets of routed topics over finished runs; the rest is in the store  route.c, own.c
  *
