@@ -4,7 +4,7 @@ set -eu
 build="gcc cmake ninja-build pkg-config librdkafka-dev libhiredis-dev libuv1-dev libavro-dev libjansson-dev libjq-dev libonig-dev
 	libcurl4-openssl-dev libfyaml-dev libmicrohttpd-dev uuid-dev libssl-dev libpcre2-dev libjemalloc-dev"
 run="redis-server kcat default-jre-headless maven python3 procps jq"
-test="libcriterion-dev clang clang-tidy python3-venv"
+test="libcriterion-dev clang clang-tidy libclang-rt-dev python3-venv"
 want=""
 for part in "${@:-build}"; do
 	case $part in
@@ -21,6 +21,7 @@ for package in $want; do
 	gcc | cmake | clang | maven | python3 | jq | kcat) command -v "${package/maven/mvn}" >/dev/null && continue ;;
 	default-jre-headless) command -v java >/dev/null && continue ;;
 	python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null && continue ;;
+	libclang-rt-dev) ls "$(clang -print-runtime-dir 2>/dev/null)"/libclang_rt.fuzzer* >/dev/null 2>&1 && continue ;;
 	ninja-build) command -v ninja >/dev/null && continue ;;
 	esac
 	dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"

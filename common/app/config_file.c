@@ -1,5 +1,6 @@
 /* Configuration: the YAML file. Keys may be nested or written with dots; errors carry file:line:col. */
 #include "common/app/config_table.h"
+#include "common/base/text.h"
 #include <libfyaml.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,9 @@ int sl_config_file(struct sl_config *cfg, const char *text, size_t len, const ch
 {
 	struct walk w = {.cfg = cfg, .file = file, .diags = diags};
 	struct fy_diag_cfg diag_cfg;
+	if (!sl_utf8_valid(text, len)) /* libfyaml 0.7 reads some of it for ever */
+		return sl_diag_error(
+			diags, SL_ECONFIG, (struct sl_loc){.file = file}, NULL, "the file is not UTF-8 text");
 	fy_diag_cfg_default(&diag_cfg);
 	diag_cfg.fp = NULL;
 	diag_cfg.output_fn = NULL;

@@ -19,7 +19,7 @@ struct sl_http {
 	char *who, *port_file;
 	int port;
 	pthread_mutex_t lock; /* why_not */
-	char why_not[512];
+	char why_not[4096];
 	_Atomic int64_t beat_ms, stall_ms;
 };
 

@@ -63,7 +63,7 @@ static void grow(struct sl_arena *arena, size_t need)
 	arena->total += size;
 }
 
-void *sl_arena_alloc(struct sl_arena *arena, size_t size)
+static void *take(struct sl_arena *arena, size_t size)
 {
 	size_t need = (size + 15) & ~(size_t)15;
 	sl_assert(need >= size);
@@ -71,14 +71,20 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t size)
 		grow(arena, need);
 	void *p = arena->head->data + arena->used;
 	arena->used += need;
-	memset(p, 0, size);
 	return p;
+}
+
+void *sl_arena_alloc(struct sl_arena *arena, size_t size)
+{
+	return memset(take(arena, size), 0, size);
 }
 
 char *sl_arena_strn(struct sl_arena *arena, const char *text, size_t len)
 {
-	char *p = sl_arena_alloc(arena, len + 1);
+	sl_assert(len + 1 > len);
+	char *p = take(arena, len + 1);
 	memcpy(p, text, len);
+	p[len] = '\0';
 	return p;
 }
 
@@ -89,14 +95,18 @@ char *sl_arena_str(struct sl_arena *arena, const char *text)
 
 char *sl_arena_printf(struct sl_arena *arena, const char *fmt, ...)
 {
+	char text[256]; /* most fit: formatted once */
 	va_list ap, again;
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	int n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	sl_assert(n >= 0);
-	char *p = sl_arena_alloc(arena, (size_t)n + 1);
-	vsnprintf(p, (size_t)n + 1, fmt, again);
+	char *p = take(arena, (size_t)n + 1);
+	if ((size_t)n < sizeof(text))
+		memcpy(p, text, (size_t)n + 1);
+	else
+		vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	return p;
 }

@@ -1,5 +1,6 @@
 /* Growable byte buffer. */
 #include "common/base/buf.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +65,14 @@ void sl_buf_vprintf(struct sl_buf *buf, const char *fmt, va_list ap)
 {
 	va_list again;
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	sl_buf_reserve(buf, 48); /* most texts fit what is there: formatted once */
+	size_t room = buf->cap - buf->len;
+	int n = vsnprintf(buf->data + buf->len, room, fmt, ap);
 	sl_assert(n >= 0);
-	sl_buf_reserve(buf, (size_t)n);
-	vsnprintf(buf->data + buf->len, (size_t)n + 1, fmt, again);
+	if ((size_t)n >= room) {
+		sl_buf_reserve(buf, (size_t)n);
+		vsnprintf(buf->data + buf->len, (size_t)n + 1, fmt, again);
+	}
 	va_end(again);
 	buf->len += (size_t)n;
 }
@@ -80,15 +85,34 @@ void sl_buf_printf(struct sl_buf *buf, const char *fmt, ...)
 	va_end(ap);
 }
 
+void sl_buf_addi(struct sl_buf *buf, int64_t value)
+{
+	char text[24], *end = text + sizeof(text), *at = end;
+	uint64_t u = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+	do
+		*--at = (char)('0' + u % 10);
+	while (u /= 10);
+	if (value < 0)
+		*--at = '-';
+	sl_buf_add(buf, at, (size_t)(end - at));
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
 void sl_buf_add_json_str(struct sl_buf *buf, const char *text, size_t len)
 {
 	static const char hex[] = "0123456789abcdef";
+	size_t plain = 0, first = 0;
 	sl_buf_reserve(buf, len + 2);
-	sl_buf_addc(buf, '"');
-	size_t plain = 0;
-	for (size_t i = 0; i < len; i++) {
+	buf->data[buf->len++] = '"';
+	while (first < len && is_plain((unsigned char)text[first]))
+		first++;
+	for (size_t i = first; i < len; i++) {
 		unsigned char c = (unsigned char)text[i];
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+		if (is_plain(c))
 			continue;
 		sl_buf_add(buf, text + plain, i - plain);
 		plain = i + 1;

@@ -26,6 +26,7 @@ void sl_buf_reserve(struct sl_buf *buf, size_t more);
 void sl_buf_add(struct sl_buf *buf, const void *bytes, size_t len);
 void sl_buf_addc(struct sl_buf *buf, char c);
 void sl_buf_adds(struct sl_buf *buf, const char *text);
+void sl_buf_addi(struct sl_buf *buf, int64_t value); /* decimal */
 void sl_buf_printf(struct sl_buf *buf, const char *fmt, ...) SL_PRINTF(2, 3);
 void sl_buf_vprintf(struct sl_buf *buf, const char *fmt, va_list ap) SL_PRINTF(2, 0);
 /* A JSON string with quotes and escapes; `text` is valid UTF-8. */

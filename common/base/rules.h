@@ -20,14 +20,25 @@
 	R(box_effects)	/* R6: a mailbox remembers the ids of what actors sent it */                                    \
 	R(inst_events)	/* R6: an instance remembers the events that it took */                                         \
 	R(inst_effects) /* R6: an instance remembers the ids of deliveries */                                           \
+	R(result_token) /* R6: a result names the call that it answers */                                               \
+	R(timer_token)	/* R6: a timer names the wait that it ends */                                                   \
+	R(note)		/* R7: what ended three processes is given up */                                                \
+	R(proved)	/* R7: what the watchdog noted is given up at once */                                           \
+	R(fault)	/* R7: the instance of what is given up faults */                                               \
+	R(store_offset) /* R10: a partition goes on from the store's offset, not from Kafka's */                        \
 	R(topic_order)	/* emit: records for sluice.instances are delivered before others are sent */                   \
 	R(log_time)	/* R11: the time of a step is its record's */                                                   \
+	R(time_forward) /* R11: an instance's time never goes back */                                                   \
+	R(timer_due)	/* R11: a fired timer's step is not before its due time */                                      \
+	R(routed_begin) /* R12: a routed partition is read from its beginning the first time */                         \
+	R(routed_first) /* R12: its first offset is committed before it is known */                                     \
 	R(claim)	/* section 5: a living instance takes what would start another */                               \
 	R(join)		/* section 5: members of an all-of start wait for each other */                                 \
 	R(inbox)	/* section 5: what is not yet awaited is kept */                                                \
 	R(early)	/* section 5: what nobody wants yet is kept for a while */                                      \
 	R(give_back)	/* section 5: an ended instance returns a delivery */                                           \
 	R(hand_back)	/* section 5: an ended instance hands its inbox back */                                         \
+	R(retry_claim)	/* section 5: a second life asks the mailbox first */                                           \
 	R(timer_after)	/* section 8: a fired timer goes after its record is delivered */
 
 #ifdef SLUICE_SIM_SWITCHES

@@ -117,6 +117,9 @@ static bool digits(const char **s, int n, int *ret)
 	return true;
 }
 
+#define YEAR_0_MS (INT64_C(-62167219200) * 1000)
+#define YEAR_10000_MS (INT64_C(253402300800) * 1000)
+
 int sl_time_parse(const char *s, int64_t *ret_ms)
 {
 	struct tm tm = {0};
@@ -152,21 +155,45 @@ int sl_time_parse(const char *s, int64_t *ret_ms)
 		return SL_EINVAL;
 	tm.tm_year = year - 1900;
 	tm.tm_mon = mon - 1;
-	*ret_ms = ((int64_t)timegm(&tm) - offset * 60) * 1000 + ms;
+	int64_t got = ((int64_t)timegm(&tm) - offset * 60) * 1000 + ms;
+	if (got < YEAR_0_MS || got >= YEAR_10000_MS) /* the offset leads out of what RFC 3339 can write */
+		return SL_EINVAL;
+	*ret_ms = got;
 	return 0;
+}
+
+/* Two digits and what stands behind them, unless that is 0. */
+static char *put_digits(char *at, int value, char next)
+{
+	*at++ = (char)('0' + value / 10);
+	*at++ = (char)('0' + value % 10);
+	if (next)
+		*at++ = next;
+	return at;
 }
 
 void sl_time_format(int64_t ms, char buf[static 32])
 {
 	int64_t frac = ((ms % 1000) + 1000) % 1000;
-	time_t sec = (time_t)((ms - frac) / 1000);
+	time_t sec = (time_t)(ms / 1000 - (ms % 1000 < 0));
 	struct tm tm;
 	gmtime_r(&sec, &tm);
-	size_t n = strftime(buf, 32, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (frac)
-		snprintf(buf + n, 32 - n, ".%03dZ", (int)frac);
+	int year = tm.tm_year + 1900;
+	char *at = buf;
+	if (year >= 0 && year <= 9999) /* by hand: every lifecycle event holds several */
+		at = put_digits(put_digits(at, year / 100, '\0'), year % 100, '-');
 	else
-		snprintf(buf + n, 32 - n, "Z");
+		at += snprintf(buf, 12, "%04d-", year);
+	at = put_digits(at, tm.tm_mon + 1, '-');
+	at = put_digits(at, tm.tm_mday, 'T');
+	at = put_digits(at, tm.tm_hour, ':');
+	at = put_digits(at, tm.tm_min, ':');
+	at = put_digits(at, tm.tm_sec, frac ? '.' : 'Z');
+	if (frac) {
+		*at++ = (char)('0' + frac / 100);
+		at = put_digits(at, (int)(frac % 100), 'Z');
+	}
+	*at = '\0';
 }
 
 void sl_duration_human(int64_t ms, char buf[static 32])
@@ -227,6 +254,12 @@ int sl_int_parse(const char *text, int64_t *ret)
 		return SL_ETOOBIG;
 	*ret = neg ? v : -v;
 	return 0;
+}
+
+int sl_int_name(const char *text, int64_t *ret)
+{
+	const char *digits = text + (*text == '-');
+	return *digits == '0' && (digits[1] || digits != text) ? SL_EINVAL : sl_int_parse(text, ret);
 }
 
 /* One dot-separated list of identifiers up to `stop`; numeric ones without leading zero if strict. */

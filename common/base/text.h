@@ -26,6 +26,9 @@ void sl_duration_human(int64_t ms, char buf[static 32]);
 bool sl_glob(const char *pattern, const char *text);
 /* Strict decimal integer, no blanks. SL_EINVAL, SL_ETOOBIG. */
 SL_MUST_CHECK int sl_int_parse(const char *text, int64_t *ret);
+/* The same for names that hold a number: only the one form that printing gives (no "007", no "-0"), so that two names
+ * never mean one thing. SL_EINVAL, SL_ETOOBIG. */
+SL_MUST_CHECK int sl_int_name(const char *text, int64_t *ret);
 /* Semantic version (https://semver.org, 2.0.0). */
 bool sl_semver_valid(const char *text);
 int sl_semver_cmp(const char *a, const char *b);

@@ -149,7 +149,9 @@ static bool blame_tab(struct tree *t, const char *text, size_t len, int line_max
 	int line = 1;
 	for (const char *s = text, *end = text + len; s < end && line <= line_max; line++) {
 		const char *nl = memchr(s, '\n', (size_t)(end - s));
-		size_t blank = strspn(s, " \t");
+		size_t blank = 0; /* text is not NUL-terminated */
+		while (s + blank < end && (s[blank] == ' ' || s[blank] == '\t'))
+			blank++;
 		const char *tab = memchr(s, '\t', blank);
 		if (tab && s + blank < end && !strchr("\r\n#", s[blank])) {
 			struct sl_loc loc = {.file = t->file, .line = line, .col = (int)(tab - s) + 1};

@@ -1,6 +1,7 @@
 /* Lowering 0.8: reading the document by pointer, expressions, templates, durations, diagnostics. */
 #include "common/base/text.h"
 #include "common/dsl/sw08_lower.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ int64_t sl_lower_int(struct sl_lower *lo, const char *ptr, const char *member, i
 {
 	jv v = sl_lower_at(lo, ptr, member);
 	int64_t n = otherwise;
-	if (jv_get_kind(v) == JV_KIND_NUMBER && jv_is_integer(v))
+	if (jv_get_kind(v) == JV_KIND_NUMBER && jv_is_integer(v) && fabs(jv_number_value(v)) < 1e15)
 		n = (int64_t)jv_number_value(v);
 	else if (jv_is_valid(v) && (jv_get_kind(v) != JV_KIND_STRING || sl_int_parse(jv_string_value(v), &n) < 0))
 		sl_lower_error(lo, sl_lower_ptr(lo, "%s/%s", ptr, member), "%s must be a whole number", member);

@@ -1,4 +1,5 @@
 /* The tree of frames: making, finding, dropping; documents by reference; timers. */
+#include "common/base/rules.h"
 #include "common/engine/instance.h"
 
 #include "common/base/log.h"
@@ -174,7 +175,9 @@ void sl_frame_drop(struct sl_run *run, struct sl_frame *frame)
 
 struct sl_frame *sl_frame_child(const struct sl_frame *frame, int index)
 {
-	for (struct sl_frame *child = frame->first; child; child = child->next)
+	if (!frame->last || index > frame->last->index) /* usually it is a new one behind the last */
+		return NULL;
+	for (struct sl_frame *child = frame->last; child && child->index >= index; child = child->prev)
 		if (child->index == index)
 			return child;
 	return NULL;
@@ -192,7 +195,7 @@ void sl_frame_path(const struct sl_frame *frame, struct sl_buf *out)
 struct sl_frame *sl_frame_by_token(struct sl_frame *root, int64_t token)
 {
 	for (struct sl_frame *frame = root; frame && token; frame = sl_frame_next(frame, root))
-		if (frame->token == token)
+		if (SL_RULE(result_token) ? frame->token == token : frame->token && frame->node->kind == SL_NODE_CALL)
 			return frame;
 	return NULL;
 }
@@ -200,7 +203,7 @@ struct sl_frame *sl_frame_by_token(struct sl_frame *root, int64_t token)
 struct sl_frame *sl_frame_by_timer(struct sl_frame *root, int64_t timer)
 {
 	for (struct sl_frame *frame = root; frame && timer; frame = sl_frame_next(frame, root))
-		if (frame->timer == timer)
+		if (SL_RULE(timer_token) ? frame->timer == timer : frame->timer != 0)
 			return frame;
 	return NULL;
 }

@@ -156,7 +156,8 @@ static void take_start_events(struct sl_run *run)
 			run->inst->traceparent = strdup(trace);
 			sl_assert(run->inst->traceparent);
 		}
-		sl_corr_remember(run, ev);
+		if (run->in->kind != SL_MSG_FAULT) /* given up, not taken: after `retry` it may come redriven */
+			sl_corr_remember(run, ev);
 		sl_corr_bind(run, ev);
 		sl_inbox_add(run, ev, NULL, false, true);
 	}
@@ -251,22 +252,26 @@ static void take_event(struct sl_run *run)
 	const char *box = in->kind == SL_MSG_DELIVER ? in->box : NULL;
 	bool from_actor = in->kind == SL_MSG_DELIVER && in->id && in->from;
 	uint64_t effect = from_actor ? sl_ring_mark_text(in->id) : 0;
+	/* taken or kept before; the ring of events is shorter and may have forgotten it */
+	bool known = from_actor && SL_RULE(inst_effects) && sl_ring_has(&inst->effects, effect);
 	if (jv_get_kind(in->event) != JV_KIND_OBJECT)
 		return;
 	if (sl_instance_ended(inst)) {
 		if (in->kind == SL_MSG_EVENT)
 			event_lost(run, "the instance that workflowinstanceid names has ended");
-		else if (!sl_corr_seen(run, in->event))
+		else if (!sl_corr_seen(run, in->event) && !known)
 			give_back(run);
 		return;
 	}
-	if ((from_actor && SL_RULE(inst_effects) && sl_ring_has(&inst->effects, effect)) ||
-		(SL_RULE(inst_events) && sl_corr_seen(run, in->event)))
+	if (known || (SL_RULE(inst_events) && sl_corr_seen(run, in->event)))
 		return;
 	/* unkeyed deliveries are never kept; late ones name a token that nobody has */
 	if (!sl_await_offer(run, in->event, in->token ? NULL : box, in->multi, in->token) && !in->token) {
-		sl_corr_remember(run, in->event);
-		if (SL_RULE(inbox) && sl_inbox_add(run, jv_copy(in->event), box, in->multi, false))
+		/* what an inbox that is full refused was not taken: it may come again, redriven from the dead letter */
+		bool kept = SL_RULE(inbox) && sl_inbox_add(run, jv_copy(in->event), box, in->multi, false);
+		if (kept || !SL_RULE(inbox))
+			sl_corr_remember(run, in->event);
+		if (kept)
 			sl_corr_why(run, in->event, "inbox");
 		run->changed = true;
 	}
@@ -292,6 +297,14 @@ static void take_timer(struct sl_run *run)
 	run->changed = true;
 	frame->timer = 0;
 	sl_node_climb(run, frame, sl_node_timer(run, frame));
+}
+
+/* R6: a routed record may come twice. A command is known by its position, from which its id derives; its first answer stands. */
+static bool command_again(struct sl_run *run)
+{
+	const struct sl_msg *in = run->in;
+	bool command = in->kind == SL_MSG_CANCEL || in->kind == SL_MSG_RETRY || in->kind == SL_MSG_PURGE;
+	return command && in->id && !sl_ring_add(&run->inst->effects, sl_ring_mark_text(in->id));
 }
 
 static void take_cancel(struct sl_run *run)
@@ -427,16 +440,16 @@ int sl_instance_step(const struct sl_engine *eng, struct sl_actor *actor, const 
 	run.id = sl_arena_str(fx->arena, actor->id);
 	run.value = run.error = run.vars = jv_invalid();
 	/* R11: never back, and never before a fired timer's due time */
-	if (inst && inst->now_ms > run.now_ms)
+	if (inst && inst->now_ms > run.now_ms && SL_RULE(time_forward))
 		run.now_ms = inst->now_ms;
-	if (in->kind == SL_MSG_TIMER && in->due_ms > run.now_ms)
+	if (in->kind == SL_MSG_TIMER && in->due_ms > run.now_ms && SL_RULE(timer_due))
 		run.now_ms = in->due_ms;
 	run.inst = inst;
 	if (is_start(in))
 		err = start(&run);
 	else if (!inst)
 		unknown(&run);
-	else
+	else if (!command_again(&run))
 		dispatch(&run);
 	finish(&run);
 	return err;

@@ -145,6 +145,8 @@ SL_MUST_CHECK int sl_instance_load(const struct sl_engine *eng, const char *ns, 
 void sl_instance_changes(const struct sl_actor *actor, struct sl_instance *inst, struct sl_arena *arena,
 	struct sl_field **ret, int *ret_count, bool *ret_gone);
 void sl_instance_committed(struct sl_instance *inst);
+/* instance_sound.c: what of a frame does not fit the plan, NULL if all does; its parents fit. */
+const char *sl_frame_unsound(const struct sl_instance *inst, const struct sl_frame *frame);
 /* All stored fields are to be deleted: the shell that is left of a forgotten instance. */
 void sl_instance_forget(struct sl_instance *inst);
 

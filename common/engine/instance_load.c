@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHILDREN_MAX 100000000 /* of one frame: iterations, collected results */
+
 struct part { /* a field that belongs to a frame */
 	const char *path;
 	size_t len;
@@ -38,9 +40,8 @@ static jv take(jv *rest, const char *name)
 
 static int64_t take_int(jv *rest, const char *name)
 {
-	jv value = take(rest, name);
-	int64_t n = jv_get_kind(value) == JV_KIND_NUMBER ? (int64_t)jv_number_value(value) : 0;
-	jv_free(value);
+	int64_t n = sl_json_int(*rest, name, 0);
+	jv_free(take(rest, name));
 	return n;
 }
 
@@ -130,14 +131,26 @@ static int load_header(struct sl_instance *inst, jv h, struct sl_diags *diags)
 
 /* --- frames --- */
 
+/* The next number of a path, as printing gives it; -1: it is no path. */
+static int path_next(const char **at, const char *end)
+{
+	const char *start = *at;
+	int index = 0;
+	for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
+		if ((index = index * 10 + (**at - '0')) > CHILDREN_MAX)
+			return -1;
+	if (*at == start || (*start == '0' && *at - start > 1) || (*at < end && (**at != '.' || *at + 1 == end)))
+		return -1;
+	*at += *at < end;
+	return index;
+}
+
 static struct sl_frame *frame_at(struct sl_instance *inst, const char *path, size_t len)
 {
 	struct sl_frame *frame = NULL;
-	for (const char *at = path, *end = path + len; at < end; at++) {
-		int index = 0;
-		for (; at < end && *at >= '0' && *at <= '9' && index < 100000000; at++)
-			index = index * 10 + (*at - '0');
-		frame = frame ? sl_frame_child(frame, index) : inst->root;
+	for (const char *at = path, *end = path + len; at < end;) {
+		int index = path_next(&at, end);
+		frame = index < 0 ? NULL : frame ? sl_frame_child(frame, index) : inst->root;
 		if (!frame || frame->index != index)
 			return NULL;
 	}
@@ -166,8 +179,10 @@ static int load_frame(struct sl_instance *inst, const struct part *part, struct 
 	struct sl_frame *parent = cut ? frame_at(inst, part->path, cut - 1) : NULL;
 	const struct sl_node *node =
 		sl_json_str(value, "node") ? sl_plan_find(inst->plan, sl_json_str(value, "node")) : NULL;
-	int index = (int)strtol(part->path + cut, NULL, 10);
-	if (!node || (cut && !parent) || (!cut && inst->root) || (parent && sl_frame_child(parent, index))) {
+	const char *last = part->path + cut;
+	int index = path_next(&last, part->path + part->len);
+	if (!node || index < 0 || (cut && !parent) || (!cut && inst->root) ||
+		(parent && sl_frame_child(parent, index))) {
 		jv_free(value);
 		return damaged(diags, part->field->name,
 			node ? "a frame without its parent, or twice" : "a frame of a node that the plan lacks");
@@ -213,8 +228,9 @@ static int load_slot(struct sl_instance *inst, const struct part *part, struct s
 	struct sl_frame *frame = colon ? frame_at(inst, part->path, (size_t)(colon - part->path)) : NULL;
 	int64_t index;
 	jv value;
-	if (!frame || sl_int_parse(colon + 1, &index) != 0 || index < 0 || index > 100000000)
-		return damaged(diags, part->field->name, "a result of a frame that is not there");
+	if (!frame || sl_int_name(colon + 1, &index) != 0 || index < 0 ||
+		index >= (jv_get_kind(frame->own) == JV_KIND_ARRAY ? jv_array_length(jv_copy(frame->own)) : 0))
+		return damaged(diags, part->field->name, "a result of an iteration that is not there");
 	int err = parse(part->field, &value, diags);
 	if (err)
 		return err;
@@ -226,6 +242,23 @@ static int by_depth(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
 	return x->depth != y->depth ? x->depth - y->depth : strcmp(x->field->name, y->field->name);
+}
+
+static int check_frames(struct sl_instance *inst, struct sl_diags *diags)
+{
+	int err = 0;
+	for (struct sl_frame *frame = inst->root; frame && !err; frame = sl_frame_next(frame, inst->root)) {
+		const char *wrong = sl_frame_unsound(inst, frame);
+		struct sl_buf name;
+		if (!wrong)
+			continue;
+		sl_buf_init(&name);
+		sl_buf_adds(&name, "f:");
+		sl_frame_path(frame, &name);
+		err = damaged(diags, name.data, wrong);
+		sl_buf_release(&name);
+	}
+	return err;
 }
 
 /* Parents before children, frames before what belongs to them. */
@@ -247,17 +280,18 @@ static int load_frames(struct sl_instance *inst, const struct sl_field *fields, 
 	for (int i = 0; i < n && !err; i++)
 		err = load_frame(inst, &parts[i], diags);
 	free(parts);
-	for (int i = 0; i < count && !err; i++) {
-		struct part part = {.path = fields[i].name + 2, .field = &fields[i]};
-		if (strlen(fields[i].name) <= 2 || fields[i].name[1] != ':')
+	for (int i = 0; i < 2 * count && !err; i++) { /* first the data, then the results of its elements */
+		const struct sl_field *field = &fields[i % count];
+		struct part part = {.path = field->name + 2, .field = field};
+		if (strlen(field->name) <= 2 || field->name[1] != ':')
 			continue;
 		part.len = strlen(part.path);
-		if (fields[i].name[0] == 'd')
+		if (i < count && field->name[0] == 'd')
 			err = load_data(inst, &part, diags);
-		else if (fields[i].name[0] == 'c')
+		else if (i >= count && field->name[0] == 'c')
 			err = load_slot(inst, &part, diags);
 	}
-	return err;
+	return err ? err : check_frames(inst, diags);
 }
 
 /* --- the rest --- */
@@ -266,7 +300,7 @@ static int load_inbox(struct sl_instance *inst, const struct sl_field *field, st
 {
 	int64_t n;
 	jv value;
-	if (sl_int_parse(field->name + 2, &n) != 0)
+	if (sl_int_name(field->name + 2, &n) != 0)
 		return damaged(diags, field->name, "no number");
 	int err = parse(field, &value, diags);
 	if (err)
@@ -295,7 +329,7 @@ static int load_transition(struct sl_instance *inst, const struct sl_field *fiel
 {
 	int64_t slot;
 	jv value;
-	if (sl_int_parse(field->name + 2, &slot) != 0 || slot < 0 || slot > 100000)
+	if (sl_int_name(field->name + 2, &slot) != 0 || slot < 0 || slot > 100000)
 		return damaged(diags, field->name, "no number");
 	int err = parse(field, &value, diags);
 	if (err)

@@ -1,5 +1,6 @@
 /* The second life of a faulted instance: `retry` (design section 5: it asks its mailbox first). */
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/engine/instance.h"
 
 #include "common/engine/plans.h"
@@ -77,7 +78,7 @@ void sl_instance_retry(struct sl_run *run)
 		return;
 	}
 	const struct sl_subscription *sub = claim_sub(inst);
-	if (!sub) {
+	if (!sub || !SL_RULE(retry_claim)) {
 		sl_instance_answer(run, run->in->command_id, true, NULL);
 		revive(run, NULL);
 		return;

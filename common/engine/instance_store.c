@@ -19,17 +19,10 @@ struct writer {
 
 static void add_int(struct sl_buf *out, const char *name, int64_t value)
 {
-	char text[24], *end = text + sizeof(text), *at = end;
-	uint64_t u = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
-	do
-		*--at = (char)('0' + u % 10);
-	while (u /= 10);
-	if (value < 0)
-		*--at = '-';
 	sl_buf_add(out, ",\"", 2);
 	sl_buf_adds(out, name);
 	sl_buf_add(out, "\":", 2);
-	sl_buf_add(out, at, (size_t)(end - at));
+	sl_buf_addi(out, value);
 }
 
 static void add_some(struct sl_buf *out, const char *name, int64_t value)
@@ -245,7 +238,9 @@ static void name_number(struct writer *w, const char *prefix, int64_t n)
 {
 	sl_buf_clear(&w->name);
 	sl_buf_clear(&w->value);
-	sl_buf_printf(&w->name, "%s:%lld", prefix, (long long)n);
+	sl_buf_adds(&w->name, prefix);
+	sl_buf_addc(&w->name, ':');
+	sl_buf_addi(&w->name, n);
 }
 
 static void put_frame(struct writer *w, struct sl_frame *frame)
@@ -292,7 +287,7 @@ static void put_transition(struct writer *w, int slot)
 		return;
 	name_number(w, "t", slot);
 	sl_buf_adds(&w->value, "{\"n\":");
-	sl_buf_printf(&w->value, "%lld", (long long)at->n);
+	sl_buf_addi(&w->value, at->n);
 	add_int(&w->value, "time", at->time_ms);
 	add_text(&w->value, "state", at->state);
 	add_text(&w->value, "cause", at->cause);

@@ -37,7 +37,9 @@ static void add_time(struct sl_buf *out, const char *name, int64_t ms)
 /* Borrows value. */
 static void add_value(struct sl_buf *out, const char *name, jv value)
 {
-	sl_buf_printf(out, ",\"%s\":", name);
+	sl_buf_addc(out, ',');
+	sl_buf_add_json_str(out, name, strlen(name));
+	sl_buf_addc(out, ':');
 	sl_json_write(out, value);
 }
 
@@ -51,7 +53,11 @@ static struct sl_msg *begin(struct sl_run *run, const char *type, struct sl_buf 
 	sl_buf_reserve(out, 512);
 	sl_buf_adds(out, "{\"specversion\":\"1.0\"");
 	add_text(out, "id", fx->id);
-	sl_buf_printf(out, ",\"source\":\"/sluice/%s\",\"type\":\"" PREFIX "%s.v1\"", run->actor->ns, type);
+	sl_buf_adds(out, ",\"source\":\"/sluice/");
+	sl_buf_adds(out, run->actor->ns);
+	sl_buf_adds(out, "\",\"type\":\"" PREFIX);
+	sl_buf_adds(out, type);
+	sl_buf_adds(out, ".v1\"");
 	add_text(out, "subject", run->id);
 	add_time(out, "time", run->now_ms);
 	sl_buf_adds(out, ",\"datacontenttype\":\"application/json\",\"data\":{\"workflow\":");

@@ -56,7 +56,7 @@ static int load_json(struct sl_mailbox *box, const char *name, jv obj, size_t si
 	for (int kind = 0; kind < BOX_LIST_COUNT; kind++) {
 		if (name[0] != sl_box_prefix[kind])
 			continue;
-		if (sl_int_parse(name + 2, &n) || !item_sound((enum box_list_kind)kind, obj))
+		if (sl_int_name(name + 2, &n) || !item_sound((enum box_list_kind)kind, obj))
 			goto bad;
 		load_item(box, (enum box_list_kind)kind, n, field);
 	}

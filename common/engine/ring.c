@@ -260,7 +260,7 @@ int sl_ring_load(struct sl_ring *ring, const char *slot_text, struct sl_bytes va
 	size_t len = value.len;
 	int64_t slot;
 	uint64_t mark;
-	if (sl_int_parse(slot_text, &slot) || slot < 0 || slot >= SLOTS_MAX)
+	if (sl_int_name(slot_text, &slot) || slot < 0 || slot >= SLOTS_MAX)
 		return SL_EPARSE;
 	if (len == 18 && text[0] == '"' && text[17] == '"') {
 		text++;

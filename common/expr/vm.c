@@ -141,10 +141,12 @@ static const struct {
 		"def sub($r; s): __sub($r; s); def sub($r; s; $f): __rx($r; $f) | __sub($r; s; $f); "
 		"def gsub($r; s): __rx($r; \"g\") | __gsub($r; s); def gsub($r; s; $f): __rx($r; \"g\") | __gsub($r; "
 		"s; $f); "},
-	/* jq 1.6 asserts on times that gmtime refuses and on formats that are no strings */
+	/* jq 1.6 asserts on times that gmtime refuses and on formats that are no strings, and leaks where a part of a
+	 * broken-down time is no number */
 	{SL_USE_DATE, "def __strftime(f): strftime(f); def strftime($f): if ($f | type) != \"string\" then "
 		      "error(\"strftime/1 requires a string format\") elif type == \"number\" then gmtime | "
-		      "__strftime($f) else "
+		      "__strftime($f) elif type == \"array\" and any(.[]; type != \"number\") then "
+		      "error(\"strftime/1 requires parsed datetime inputs\") else "
 		      "__strftime($f) end; def todate: strftime(\"%Y-%m-%dT%H:%M:%SZ\"); def todateiso8601: todate; "},
 	/* the smallest integer by -1 is a division trap; `%` is the function _mod, its right side the outer loop */
 	{SL_USE_MODULO,

@@ -60,36 +60,41 @@ static size_t jv_len(jv text)
 	return (size_t)jv_string_length_bytes(jv_copy(text));
 }
 
+static const char *pointer_to(const char *name, char buf[static 300])
+{
+	snprintf(buf, 300, "/%.290s", name);
+	return buf;
+}
+
 /* One attribute's value; borrows. CloudEvents 1.0, Type System: Boolean, Integer, and strings without control
  * characters. */
 static int check_value(const char *name, jv value, struct sl_diags *diags)
 {
 	jv_kind kind = jv_get_kind(value);
 	char pointer[300];
-	snprintf(pointer, sizeof(pointer), "/%.290s", name);
 	bool must_text = one_of(name, required, 4) || one_of(name, texts, 4);
 	if (kind == JV_KIND_STRING) {
 		const char *text = jv_string_value(value);
 		size_t len = jv_len(value);
 		int64_t ms;
 		if (len == 0 && must_text)
-			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer, "attribute `%s` is empty", name);
+			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer), "attribute `%s` is empty", name);
 		if (has_control(text, len))
-			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer,
+			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer),
 				"attribute `%s` holds a control character", name);
 		if (strcmp(name, "specversion") == 0 && strcmp(text, "1.0") != 0)
-			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer,
+			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer),
 				"specversion \"%.40s\" is not supported, only \"1.0\"", text);
 		if (strcmp(name, "time") == 0 && sl_time_parse(text, &ms) != 0)
-			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer,
+			return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer),
 				"attribute `time` is not an RFC 3339 time: \"%.60s\"", text);
 		return 0;
 	}
 	if (must_text)
-		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer, "attribute `%s` must be a string, not %s",
+		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer), "attribute `%s` must be a string, not %s",
 			name, jv_kind_name(kind));
 	if (kind != JV_KIND_NUMBER && kind != JV_KIND_TRUE && kind != JV_KIND_FALSE)
-		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer,
+		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, pointer_to(name, pointer),
 			"attribute `%s` must be a string, number or boolean, not %s", name, jv_kind_name(kind));
 	return 0;
 }

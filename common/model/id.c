@@ -1,4 +1,5 @@
 /* Ids, homes and partitions. */
+#define OPENSSL_SUPPRESS_DEPRECATED /* SHA1_Init and its kin: what replaces them costs more than the hash */
 #include "common/model/id.h"
 #include <openssl/evp.h>
 #include <openssl/sha.h>
@@ -14,11 +15,17 @@
 static const uuid_t name_space = {0x5c, 0x1f, 0x1c, 0xe0, 0x1d, 0x5a, 0x4b, 0x7e, 0x9a, 0x51, 0x0c, 0x5e, 0x3d, 0x8f, 0x2b, 0x64};
 
 /* Length-prefixed, so that ("ab","c") and ("a","bc") differ. */
+static void put_length(unsigned char prefix[static 4], size_t len)
+{
+	for (int i = 0; i < 4; i++)
+		prefix[i] = (unsigned char)(len >> (24 - 8 * i));
+}
+
 static void add_part(struct sl_buf *buf, const char *part)
 {
 	size_t len = strlen(part);
-	unsigned char prefix[4] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16), (unsigned char)(len >> 8),
-		(unsigned char)len};
+	unsigned char prefix[4];
+	put_length(prefix, len);
 	sl_buf_add(buf, prefix, sizeof(prefix));
 	sl_buf_add(buf, part, len);
 }
@@ -35,14 +42,17 @@ static void to_hex(const unsigned char *bytes, size_t len, char *ret)
 
 void sl_id_derive(const char *const *parts, int n, char ret[static SL_UUID_TEXT])
 {
-	struct sl_buf buf;
-	unsigned char sha[SHA_DIGEST_LENGTH];
-	sl_buf_init(&buf);
-	sl_buf_add(&buf, name_space, sizeof(name_space));
-	for (int i = 0; i < n; i++)
-		add_part(&buf, parts[i]);
-	SHA1((const unsigned char *)buf.data, buf.len, sha); /* RFC 9562 section 5.5, UUIDv5 */
-	sl_buf_release(&buf);
+	unsigned char sha[SHA_DIGEST_LENGTH], prefix[4];
+	SHA_CTX ctx;
+	SHA1_Init(&ctx); /* RFC 9562 section 5.5, UUIDv5 */
+	SHA1_Update(&ctx, name_space, sizeof(name_space));
+	for (int i = 0; i < n; i++) {
+		size_t len = strlen(parts[i]);
+		put_length(prefix, len);
+		SHA1_Update(&ctx, prefix, sizeof(prefix));
+		SHA1_Update(&ctx, parts[i], len);
+	}
+	SHA1_Final(sha, &ctx);
 	sha[6] = (unsigned char)((sha[6] & 0x0f) | 0x50);
 	sha[8] = (unsigned char)((sha[8] & 0x3f) | 0x80);
 	uuid_unparse_lower(sha, ret);
@@ -106,16 +116,21 @@ char *sl_id_kafka_key(struct sl_arena *arena, const char *ns, const char *id)
 
 int32_t sl_id_partition(const char *ns, const char *id, int32_t partitions)
 {
-	char key[SL_HOME_MAX + 80];
+	char text[SL_HOME_MAX + 80], *key = text;
 	size_t len;
 	const char *home = sl_id_home(id, &len);
 	if (*home == '@') {
 		long p = strtol(home + 1, NULL, 10);
 		return p >= 0 && p < partitions ? (int32_t)p : 0;
 	}
-	int n = snprintf(key, sizeof(key), "%s~%.*s", ns, (int)len, home);
-	sl_assert(n > 0 && (size_t)n < sizeof(key));
-	return (int32_t)((sl_murmur2(key, (size_t)n) & 0x7fffffff) % (uint32_t)partitions);
+	int n = snprintf(text, sizeof(text), "%s~%.*s", ns, (int)len, home);
+	if (n >= (int)sizeof(text)) /* whoever receives it refuses it; here it must only not end the process */
+		n = asprintf(&key, "%s~%.*s", ns, (int)len, home);
+	sl_assert(n > 0);
+	uint32_t hash = sl_murmur2(key, (size_t)n);
+	if (key != text)
+		free(key);
+	return (int32_t)((hash & 0x7fffffff) % (uint32_t)partitions);
 }
 
 static bool all_of(const char *text, size_t max, const char *allowed)

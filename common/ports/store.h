@@ -58,6 +58,9 @@ struct sl_store_ops {
 	void (*stream)(struct sl_store *store, int32_t partition, const char *key, int max, sl_store_stream_fn done, void *arg);
 	/* Operations outside any partition (partition -1 keys: "defs", "routed", "schema:FP", "why"); not fenced. HINCR-like raise: SL_OP_HSET only. */
 	void (*write)(struct sl_store *store, const struct sl_op *ops, int count, sl_store_done_fn done, void *arg);
+	/* Another number than before: the connection is a new one, and behind it may be an older store (a backup, a replica that took over).
+	 * Its epochs may then be ours again: whoever has taken partitions must take them anew before the next commit (R10). */
+	uint64_t (*session)(const struct sl_store *store);
 	/* Is it up, with the settings that R10 wants? text names what is wrong. */
 	void (*check)(struct sl_store *store, sl_store_done_fn done, void *arg);
 	void (*close)(struct sl_store *store);

@@ -77,7 +77,7 @@ start() {
 	fetch
 	[ -e "$DIR/kafka.formatted" ] || configure
 	port=$(cat "$DIR/kafka.port")
-	listening "$port" && die "port $port is taken by another program; stop it, or remove $DIR for a new broker"
+	wait_free "$port" 10 || die "port $port is taken by another program; stop it, or remove $DIR for a new broker"
 	[ -e "$DIR/kafka.log" ] && mv "$DIR/kafka.log" "$DIR/kafka.log.old"
 	# shellcheck disable=SC2086
 	setsid nohup java -Xmx${SLUICE_KAFKA_HEAP:-512m} ${SLUICE_KAFKA_JAVA:-} -cp "$LIB/*" kafka.Kafka "$DIR/server.properties" \

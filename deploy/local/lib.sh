@@ -27,6 +27,17 @@ listening() {
 	(exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
+# Waits until nobody listens there any more: threads of a process that was just killed may hold its sockets a little longer than it has
+# a command line. $2: seconds.
+wait_free() {
+	local n=$(($2 * 20))
+	while listening "$1"; do
+		n=$((n - 1))
+		[ $n -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
 # The running server's process id, or nothing. $1: pid file, $2: text that its command line contains.
 pid_of() {
 	local pid

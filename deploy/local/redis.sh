@@ -26,7 +26,7 @@ start() {
 	fi
 	[ -s "$DIR/redis.port" ] || echo "${SLUICE_REDIS_PORT:-$(free_port)}" >"$DIR/redis.port"
 	port=$(cat "$DIR/redis.port")
-	listening "$port" && die "port $port is taken by another program; stop it, or remove $DIR/redis.port"
+	wait_free "$port" 10 || die "port $port is taken by another program; stop it, or remove $DIR/redis.port"
 	# shellcheck disable=SC2086
 	setsid nohup redis-server --port "$port" --bind 127.0.0.1 --dir "$DIR/redis-data" --appendonly yes --appendfsync always \
 		--save '' --maxmemory-policy noeviction ${SLUICE_REDIS_ARGS:-} >"$DIR/redis.log" 2>&1 </dev/null &

@@ -152,17 +152,18 @@ static int width(const char *text)
 
 void sl_table_print(struct sl_table *table)
 {
+	int *widest = calloc((size_t)table->columns, sizeof(*widest));
+	sl_assert(widest);
+	for (int i = 0; i < table->rows * table->columns; i++) {
+		int w = width(table->cells[i]), c = i % table->columns;
+		widest[c] = w > widest[c] ? w : widest[c];
+	}
 	for (int r = 0; r < table->rows; r++) {
 		if (r == 0)
 			fputs(sl_cli_color("bold"), stdout);
 		for (int c = 0; c < table->columns; c++) {
 			const char *cell = table->cells[r * table->columns + c];
-			int widest = 0;
-			for (int k = 0; k < table->rows; k++) {
-				int w = width(table->cells[k * table->columns + c]);
-				widest = w > widest ? w : widest;
-			}
-			printf("%s%*s", cell, c + 1 < table->columns ? widest - width(cell) + 2 : 0, "");
+			printf("%s%*s", cell, c + 1 < table->columns ? widest[c] - width(cell) + 2 : 0, "");
 		}
 		if (r == 0)
 			fputs(sl_cli_color("off"), stdout);
@@ -170,6 +171,7 @@ void sl_table_print(struct sl_table *table)
 	}
 	for (int i = 0; i < table->rows * table->columns; i++)
 		free(table->cells[i]);
+	free(widest);
 	free(table->cells);
 	free(table);
 }

@@ -1,4 +1,4 @@
-/* sluice run: one definition in process, in virtual time, with mocked functions; prints the output. */
+/* sluice run: one definition in process, in virtual or real time, against mocks or the real services; prints the output. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "services/cli/cli.h"
 #include "services/cli/files.h"
+#include "services/cli/live.h"
 #include "services/cli/local.h"
 #include "services/cli/world.h"
 
@@ -45,8 +46,6 @@ static void trace(void *arg, int64_t at_ms, const char *text)
 
 static bool deploy(struct sl_world *world, const char *path, struct sl_compile_options *opt, const char **ret_id)
 {
-	struct sl_local_files local = {.base = path};
-	struct sl_resources resources = {sl_local_get, &local};
 	struct sl_diags diags;
 	struct sl_buf out;
 	char *text = NULL;
@@ -54,12 +53,9 @@ static bool deploy(struct sl_world *world, const char *path, struct sl_compile_o
 	sl_diags_init(&diags);
 	sl_buf_init(&out);
 	opt->file = path;
-	opt->resources = &resources;
-	opt->mocked = true;
 	int err = sl_file_read(path, 4 * 1024 * 1024, &text, &len, &diags);
 	if (!err)
 		err = sl_world_deploy(world, text, len, opt, ret_id, &diags);
-	opt->resources = NULL;
 	sl_diags_print(&diags, &out, text);
 	if (out.data)
 		fputs(out.data, stderr);
@@ -131,70 +127,98 @@ static int result(struct sl_world *world, const char *main_id)
 	return completed ? SL_EXIT_OK : SL_EXIT_WRONG;
 }
 
-static int run(const char *path, struct sl_compile_options *opt, jv input, jv events, jv mocks, jv secrets, bool with_trace)
+/* What the words of the command line say. */
+struct wish {
+	struct sl_compile_options compile;
+	jv input, events, mocks, secrets;
+	bool trace, real_time;
+};
+
+static int run_in(struct sl_world *world, const char *path, struct wish *wish)
+{
+	const char *workflow, *main_id = NULL, *why = "";
+	bool has_events = jv_is_valid(wish->events);
+	if (!deploy(world, path, &wish->compile, &workflow) || (has_events && !add_events(world, wish->events)))
+		return SL_EXIT_WRONG;
+	/* without events somebody must start it; an input starts it anyway */
+	if ((jv_is_valid(wish->input) || !has_events) && sl_world_start(world, workflow, jv_copy(wish->input), &main_id)) {
+		fprintf(stderr, "sluice run: %s is not there\n", workflow);
+		return SL_EXIT_WRONG;
+	}
+	if (!sl_world_run(world, -1, &why)) {
+		fprintf(stderr, "sluice run: %s (--mocks answers calls)\n", why);
+		return SL_EXIT_WRONG;
+	}
+	return result(world, main_id);
+}
+
+static int run(const char *path, struct wish *wish)
 {
 	struct timespec ts;
+	struct sl_local_files local = {.base = path};
+	bool mocked = jv_is_valid(wish->mocks);
+	struct sl_live *live = mocked ? NULL : sl_live_new(&local);
+	struct sl_resources resources = {mocked ? sl_local_get : sl_live_get, mocked ? (void *)&local : live};
 	clock_gettime(CLOCK_REALTIME, &ts);
-	struct sl_world_options wopt = {.clock_ms = (int64_t)ts.tv_sec * 1000, .seed = (uint64_t)ts.tv_nsec, .mocks = mocks,
-		.secrets = secrets, .trace = with_trace ? trace : NULL};
-	struct sl_world *world = sl_world_new(&wopt);
-	const char *workflow, *main_id = NULL, *why = "";
-	int code = SL_EXIT_WRONG;
-	if (deploy(world, path, opt, &workflow) && (!jv_is_valid(events) || add_events(world, events))) {
-		/* without events somebody must start it; an input starts it anyway */
-		if ((jv_is_valid(input) || !jv_is_valid(events)) && sl_world_start(world, workflow, jv_copy(input), &main_id))
-			fprintf(stderr, "sluice run: %s is not there\n", workflow);
-		else if (!sl_world_run(world, -1, &why))
-			fprintf(stderr, "sluice run: %s (--mocks answers calls)\n", why);
-		else
-			code = result(world, main_id);
+	struct sl_world_options wopt = {.clock_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000, .seed = (uint64_t)ts.tv_nsec,
+		.mocks = wish->mocks, .secrets = wish->secrets, .trace = wish->trace ? trace : NULL, .call = mocked ? NULL : sl_live_call,
+		.until = wish->real_time ? sl_live_until : NULL, .arg = live};
+	if (!mocked && !live) {
+		fputs("sluice run: libcurl does not start\n", stderr);
+		return SL_EXIT_WRONG;
 	}
+	wish->compile.resources = &resources;
+	wish->compile.mocked = mocked;
+	struct sl_world *world = sl_world_new(&wopt);
+	int code = run_in(world, path, wish);
 	sl_world_free(world);
+	sl_live_free(live);
 	return code;
 }
 
 static int run_run(int argc, char **argv)
 {
 	const char *output = NULL, *dialect = NULL, *input_text = NULL, *events_path = NULL, *mocks_path = NULL, *secrets_path = NULL;
-	bool with_trace = false;
-	struct sl_compile_options opt = {0};
+	struct wish wish = {.input = jv_invalid(), .events = jv_invalid(), .mocks = jv_invalid(), .secrets = jv_invalid()};
 	const struct sl_cli_option options[] = {{"output", &output, NULL, NULL}, {"dialect", &dialect, NULL, NULL},
 		{"input", &input_text, NULL, NULL}, {"events", &events_path, NULL, NULL}, {"mocks", &mocks_path, NULL, NULL},
-		{"secrets", &secrets_path, NULL, NULL}, {"trace", NULL, &with_trace, NULL}, {"lenient", NULL, &opt.lenient, NULL},
+		{"secrets", &secrets_path, NULL, NULL}, {"trace", NULL, &wish.trace, NULL}, {"lenient", NULL, &wish.compile.lenient, NULL},
+		{"real-time", NULL, &wish.real_time, NULL},
 		{NULL, NULL, NULL, NULL}};
 	const char **words = calloc((size_t)argc + 1, sizeof(*words));
-	jv input = jv_invalid(), events = jv_invalid(), mocks = jv_invalid(), secrets = jv_invalid();
 	int count, code = SL_EXIT_USAGE;
 	sl_log_set_level(SL_ERROR);
 	if (!sl_cli_parse(&sl_cmd_run, argc, argv, options, words, &count, NULL, NULL))
 		code = SL_EXIT_USAGE;
 	else if (!sl_cli_output(output))
 		code = sl_cli_usage(&sl_cmd_run, "--output is text or json");
-	else if (dialect && sl_dialect_of(dialect, &opt.dialect))
+	else if (dialect && sl_dialect_of(dialect, &wish.compile.dialect))
 		code = sl_cli_usage(&sl_cmd_run, "unknown dialect '%s'", dialect);
 	else if (count != 1)
 		code = sl_cli_usage(&sl_cmd_run, "which definition?");
-	else if ((!input_text || read_doc("--input", input_text, false, &input)) && (!events_path || read_doc("--events", events_path, true, &events)) &&
-		 (!mocks_path || read_doc("--mocks", mocks_path, true, &mocks)) && (!secrets_path || read_doc("--secrets", secrets_path, true, &secrets)))
-		code = run(words[0], &opt, input, events, mocks, secrets, with_trace);
-	jv_free(input);
-	jv_free(events);
-	jv_free(mocks);
-	jv_free(secrets);
+	else if ((!input_text || read_doc("--input", input_text, false, &wish.input)) && (!events_path || read_doc("--events", events_path, true, &wish.events)) &&
+		 (!mocks_path || read_doc("--mocks", mocks_path, true, &wish.mocks)) && (!secrets_path || read_doc("--secrets", secrets_path, true, &wish.secrets)))
+		code = run(words[0], &wish);
+	jv_free(wish.input);
+	jv_free(wish.events);
+	jv_free(wish.mocks);
+	jv_free(wish.secrets);
 	free(words);
 	return code;
 }
 
 const struct sl_cli_command sl_cmd_run = {
 	.name = "run",
-	.usage = "[--input JSON|@FILE] [--events FILE] [--mocks FILE] [--trace] FILE",
-	.summary = "run one definition in process, in virtual time, and print its output",
+	.usage = "[--input JSON|@FILE] [--events FILE] [--mocks FILE] [--real-time] [--trace] FILE",
+	.summary = "run one definition in process, without Kafka and Redis, and print its output",
 	.help = "  --input JSON    start it with this input; @FILE reads it from a file. Without --events it is started anyway\n"
 		"  --events FILE   CloudEvents to publish: a list of events, or of {after: start | ms:N | state:NAME, event: ...}\n"
-		"  --mocks FILE    answers of functions, as in scenario files: {FUNCTION: [{when?, return | error, delay_ms?, times?}]}\n"
+		"  --mocks FILE    answers of functions, as in scenario files: {FUNCTION: [{when?, return | error, delay_ms?, times?}]}.\n"
+		"                  Then no service is called; without it the services are called for real\n"
+		"  --real-time     sleeps and timeouts take their time; without it they pass at once\n"
 		"  --secrets FILE  values of secrets: {NAME: value}\n"
 		"  --trace         tell on standard error what happens when\n"
 		"  --lenient, --dialect ID  as for validate\n\n"
-		"Sleeps pass at once. Exit 0: completed; 1: anything else.\n",
+		"Exit 0: completed; 1: anything else.\n",
 	.run = run_run,
 };

@@ -38,7 +38,7 @@ static int check(const struct sl_config *cfg)
 {
 	struct sl_diags diags;
 	sl_diags_init(&diags);
-	int code = report(sl_connect_check_topics(cfg, &diags), &diags);
+	int code = report(sl_connect_check_topics(cfg, 0, &diags), &diags);
 	if (code == SL_EXIT_OK && sl_cli_json())
 		sl_cli_print_json(sl_json_set(jv_object(), "ok", jv_true()));
 	else if (code == SL_EXIT_OK)

@@ -71,8 +71,13 @@ int sl_remote_open(struct sl_remote *remote, const struct sl_cli_command *cmd, i
 	sl_diags_release(&diags);
 	for (int i = 0; remote->store && code == SL_EXIT_OK && i < REDIS_MS / 10 && !sl_connect_redis_up(remote->store); i++)
 		sleep_a_little(remote);
-	if (code == SL_EXIT_OK && remote->store && !sl_connect_redis_up(remote->store))
+	if (code == SL_EXIT_OK && remote->store && !sl_connect_redis_up(remote->store)) {
+		int32_t ignored;
 		code = sl_remote_unreachable(remote, "Redis");
+		err = remote->broker ? remote->broker->ops->partitions(remote->broker, remote->topics.instances, &ignored) : 0;
+		if (err && err != SL_ENOTFOUND)
+			(void)sl_remote_unreachable(remote, "Kafka"); /* both, said at once */
+	}
 	if (code != SL_EXIT_OK)
 		sl_remote_close(remote);
 	return code;
@@ -120,18 +125,40 @@ int sl_remote_unreachable(const struct sl_remote *remote, const char *what)
 
 /* --- Kafka --- */
 
-int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret)
+int sl_remote_topic(struct sl_remote *remote, const char *topic, int32_t *ret)
 {
 	uint64_t until = now_ms() + KAFKA_MS; /* by the clock: one question may take a second */
 	int err;
-	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && now_ms() < until) {
-		if (err == SL_ENOTFOUND) {
-			fprintf(stderr, "sluice: topic %s does not exist (sluice topics create)\n", topic);
-			return SL_EXIT_UNREACHABLE;
-		}
+	while ((err = remote->broker->ops->partitions(remote->broker, topic, ret)) != 0 && err != SL_ENOTFOUND && now_ms() < until)
 		sleep_a_little(remote);
+	return err;
+}
+
+/* What the services go by (services/common/layout.h), whatever was added to the topic. */
+static int spread_over(struct sl_remote *remote, int32_t *ret)
+{
+	jv fields = jv_null();
+	int64_t count;
+	int code = sl_remote_load(remote, -1, "layout", &fields);
+	if (code != SL_EXIT_OK)
+		return code;
+	const char *text = sl_json_str(fields, "instances");
+	if (text && !sl_int_parse(text, &count) && count > 0 && count < *ret)
+		*ret = (int32_t)count;
+	jv_free(fields);
+	return SL_EXIT_OK;
+}
+
+int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret)
+{
+	int err = sl_remote_topic(remote, topic, ret);
+	if (err == SL_ENOTFOUND) {
+		fprintf(stderr, "sluice: topic %s does not exist (sluice topics create)\n", topic);
+		return SL_EXIT_UNREACHABLE;
 	}
-	return err ? sl_remote_unreachable(remote, "Kafka") : SL_EXIT_OK;
+	if (err)
+		return sl_remote_unreachable(remote, "Kafka");
+	return remote->store && strcmp(topic, remote->topics.instances) == 0 ? spread_over(remote, ret) : SL_EXIT_OK;
 }
 
 struct delivery { bool done; int err; };
@@ -152,6 +179,36 @@ int sl_remote_produce(struct sl_remote *remote, const struct sl_record *rec)
 		return SL_EXIT_WRONG;
 	}
 	return SL_EXIT_OK;
+}
+
+static bool all_delivered(const struct delivery *deliveries, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!deliveries[i].done)
+			return false;
+	return true;
+}
+
+int sl_remote_produce_all(struct sl_remote *remote, const struct sl_record *const *recs, int count, int *ret_errs)
+{
+	struct delivery *deliveries = SL_NEWN(&remote->arena, struct delivery, count); /* outlive a time-out */
+	uint64_t until = now_ms() + KAFKA_MS;
+	memset(deliveries, 0, sizeof(*deliveries) * (size_t)count);
+	for (int i = 0; i < count; i++) {
+		int err;
+		while ((err = remote->broker->ops->produce(remote->broker, recs[i], delivered, &deliveries[i])) == SL_EAGAIN &&
+			now_ms() < until)
+			sleep_a_little(remote);
+		if (err)
+			deliveries[i] = (struct delivery){true, err};
+	}
+	remote->broker->ops->kick(remote->broker);
+	while (!all_delivered(deliveries, count) && now_ms() < until)
+		sleep_a_little(remote);
+	bool all = all_delivered(deliveries, count);
+	for (int i = 0; i < count; i++)
+		ret_errs[i] = deliveries[i].done ? deliveries[i].err : SL_EUNREACHABLE;
+	return all ? SL_EXIT_OK : sl_remote_unreachable(remote, "Kafka");
 }
 
 struct reading {
@@ -202,18 +259,30 @@ static int read_begin(struct reading *r, struct sl_consumer *con)
 	struct sl_remote *remote = r->remote;
 	for (uint64_t until = now_ms() + KAFKA_MS; now_ms() < until && r->assigned < r->count;)
 		sleep_a_little(remote);
+	struct sl_remote_at *at = r->read->at;
 	for (int32_t p = 0; p < r->count; p++) {
 		int64_t low, high;
+		r->next[p] = r->end[p] = 0;
+		if (at && at->partition != p)
+			continue;
 		if (remote->broker->ops->watermarks(remote->broker, r->read->topic, p, &low, &high))
 			return sl_remote_unreachable(remote, "Kafka");
-		r->next[p] = r->read->from_end ? high : low;
+		r->next[p] = at ? at->offset : r->read->from_end ? high : low;
 		r->end[p] = high;
+		if (at) {
+			at->low = low;
+			at->high = high;
+			if (at->offset < low || at->offset >= high) {
+				r->end[p] = r->next[p]; /* not there: nothing to read */
+				continue;
+			}
+		}
 		remote->broker->ops->start(con, r->read->topic, p, r->next[p]);
 	}
 	return SL_EXIT_OK;
 }
 
-/* Polls until enough, the end, or the time is over. */
+/* Polls until enough, the end, or the time is over: all in all, or without a record where the topic is read to its end. */
 static void read_on(struct reading *r, struct sl_consumer *con, bool *ret_enough)
 {
 	struct sl_remote *remote = r->remote;
@@ -227,6 +296,8 @@ static void read_on(struct reading *r, struct sl_consumer *con, bool *ret_enough
 			if (r->read->follow || rec.offset < r->end[rec.partition])
 				*ret_enough = !r->read->visit(r->read->arg, &rec);
 			remote->broker->ops->release(con, handle);
+			if (!r->read->follow && r->read->timeout_ms)
+				until = now_ms() + (uint64_t)r->read->timeout_ms;
 		}
 		if (!*ret_enough)
 			sl_remote_wait(remote, &r->changed, 50);
@@ -238,6 +309,8 @@ int sl_remote_read(struct sl_remote *remote, const struct sl_remote_read *read, 
 	struct reading r = {.remote = remote, .read = read};
 	struct sl_consumer *con;
 	*ret_enough = false;
+	if (read->at)
+		read->at->low = read->at->high = 0;
 	int code = sl_remote_partitions(remote, read->topic, &r.count);
 	if (code != SL_EXIT_OK)
 		return code;
@@ -252,6 +325,8 @@ int sl_remote_read(struct sl_remote *remote, const struct sl_remote_read *read, 
 		code = read->begin(read->arg);
 	if (code == SL_EXIT_OK)
 		read_on(&r, con, ret_enough);
+	if (code == SL_EXIT_OK && !read->follow && !*ret_enough && !r.fatal && !at_end(&r))
+		code = sl_remote_unreachable(remote, "Kafka"); /* a part is not an answer */
 	remote->broker->ops->consumer_close(con);
 	return r.fatal ? SL_EXIT_UNREACHABLE : code;
 }
@@ -292,6 +367,44 @@ static bool command_visit(void *arg, const struct sl_record *rec)
 	return !enough;
 }
 
+/* What an instance answers is a code, for programs; people get a sentence that says what to do. What routers refuse are
+ * sentences already. */
+static const struct { const char *code, *text; } refusals[] = {
+	{"unknown-instance", "there is no such instance in this namespace: it never started, was purged, or is past its retention "
+		"(`sluice list` shows those there are, --namespace looks elsewhere)"},
+	{"unknown-workflow", "there is no active version of that workflow in this namespace: `sluice deploy` it first"},
+	{"exists", "an instance with this id is there already: choose another --id, or `sluice purge` that one when it has ended"},
+	{"ended", "the instance has ended: there is nothing to end any more (`sluice show` tells how)"},
+	{"running", "the instance has not ended: `sluice cancel` it first, or wait for its end"},
+	{"not-faulted", "only a faulted instance can be retried, and this one has not faulted (`sluice show` tells its status)"},
+	{"retrying", "a retry is under way already: `sluice show` tells what comes of it"},
+	{"no-data", "the instance keeps nothing that it could go on with: start a new one"},
+	{"claimed", "another instance of this workflow lives for the same correlation key: let it end, or `sluice cancel` it, "
+		"then retry"},
+	{"internal", "the command itself ended a process of Sluice and was given up: the dead letter has the reason "
+		"(`sluice dead-letters list`)"},
+	{"not-supported", "the coordinator that owns this instance does not know this command: it is older than this CLI"}};
+
+static const char *refusal_text(const char *code)
+{
+	for (size_t i = 0; code && i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (strcmp(refusals[i].code, code) == 0)
+			return refusals[i].text;
+	return NULL;
+}
+
+/* Prints why; with --output json the answer gets the text beside its code. */
+static jv refused(jv answer)
+{
+	const char *reason = sl_json_str(answer, "reason"), *text = refusal_text(reason);
+	if (!sl_cli_json())
+		fprintf(stderr, "%srefused%s: %s%s%s%s\n", sl_cli_color("red"), sl_cli_color("off"), text ? text : reason ? reason : "",
+			text ? " [" : "", text ? reason : "", text ? "]" : "");
+	else if (text)
+		answer = sl_json_set(answer, "text", jv_string(text));
+	return answer;
+}
+
 static void make_id(char ret[static SL_UUID_TEXT])
 {
 	char host[256] = "", pid[16], time[32];
@@ -328,9 +441,7 @@ int sl_remote_command(struct sl_remote *remote, const char *name, const char *ke
 			(int)(read.timeout_ms / 1000), remote->topics.commands);
 		code = SL_EXIT_UNREACHABLE;
 	} else if (code == SL_EXIT_OK && jv_is_valid(cmd.answer) && !sl_json_bool(cmd.answer, "ok", false)) {
-		const char *reason = sl_json_str(cmd.answer, "reason");
-		if (!sl_cli_json())
-			fprintf(stderr, "%srefused%s: %s\n", sl_cli_color("red"), sl_cli_color("off"), reason ? reason : "");
+		cmd.answer = refused(cmd.answer);
 		code = SL_EXIT_WRONG;
 	} else if (code == SL_EXIT_OK && !enough) {
 		fprintf(stderr, "sluice: not ended after %d s\n", (int)(read.timeout_ms / 1000));
@@ -387,6 +498,15 @@ static void on_stream(void *arg, int err, const struct sl_store_entry *items, in
 	}
 }
 
+static void on_written(void *arg, int err, const char *text)
+{
+	struct answer *a = arg;
+	a->done = true;
+	a->err = err;
+	if (err)
+		fprintf(stderr, "sluice: Redis: %s\n", text ? text : sl_err_text(err));
+}
+
 static int answered(struct sl_remote *remote, struct answer *a, jv *ret)
 {
 	if (!sl_remote_wait(remote, &a->done, REDIS_MS) || a->err) {
@@ -404,6 +524,15 @@ int sl_remote_load(struct sl_remote *remote, int32_t partition, const char *key,
 	a->value = jv_null();
 	remote->store->ops->load(remote->store, partition, &key, 1, on_load, a);
 	return answered(remote, a, ret);
+}
+
+int sl_remote_write(struct sl_remote *remote, const struct sl_op *ops, int count)
+{
+	struct answer *a = SL_NEW(&remote->arena, struct answer);
+	jv ignored;
+	a->value = jv_null();
+	remote->store->ops->write(remote->store, ops, count, on_written, a);
+	return answered(remote, a, &ignored);
 }
 
 int sl_remote_range(struct sl_remote *remote, int32_t partition, const char *key, int max, jv *ret)

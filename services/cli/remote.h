@@ -38,12 +38,20 @@ int sl_remote_unreachable(const struct sl_remote *remote, const char *what);
 /* --- Kafka --- */
 /* Number of partitions of a topic, waiting for metadata. Returns an exit code; errors are printed. */
 int sl_remote_partitions(struct sl_remote *remote, const char *topic, int32_t *ret);
+/* The same without a word: SL_ENOTFOUND, SL_EUNREACHABLE. */
+int sl_remote_topic(struct sl_remote *remote, const char *topic, int32_t *ret);
 /* Produces and waits for the acknowledgement. Returns an exit code; errors are printed. */
 int sl_remote_produce(struct sl_remote *remote, const struct sl_record *rec);
+/* Several, in order. ret_errs: what became of each (0: acknowledged; SL_EUNREACHABLE: unknown). SL_EXIT_UNREACHABLE, printed: not all were
+ * answered in time. */
+int sl_remote_produce_all(struct sl_remote *remote, const struct sl_record *const *recs, int count, int *ret_errs);
 /* Visits records of a topic from `from_end ? its end : its beginning` until visit says false or, with `follow` false, the end as of now is
- * reached; before_wait (may be NULL) is called once when reading begins. timeout_ms 0: none. Returns an exit code. */
+ * reached; begin (may be NULL) is called once when reading begins. timeout_ms (0: none) bounds all of it with `follow`, else the wait
+ * for the next record. Returns an exit code; an end that was not reached is SL_EXIT_UNREACHABLE. */
+struct sl_remote_at { int32_t partition; int64_t offset, low, high; };
 struct sl_remote_read {
 	const char *topic;
+	struct sl_remote_at *at;        /* only this partition, from that offset on; low and high tell what it holds. NULL: all */
 	bool from_end, follow;
 	int64_t timeout_ms;
 	int (*begin)(void *arg);                                /* returns an exit code */
@@ -66,6 +74,7 @@ int sl_remote_command(struct sl_remote *remote, const char *name, const char *ke
 /* --- Redis --- */
 /* Waits for the answer; copies. Return an exit code; errors are printed. */
 int sl_remote_load(struct sl_remote *remote, int32_t partition, const char *key, jv *ret_fields);      /* {field: text} */
+int sl_remote_write(struct sl_remote *remote, const struct sl_op *ops, int count);                     /* keys outside partitions */
 int sl_remote_range(struct sl_remote *remote, int32_t partition, const char *key, int max, jv *ret);    /* [[member, score]] */
 int sl_remote_stream(struct sl_remote *remote, int32_t partition, const char *key, int max, jv *ret);   /* [{id, field: text}] */
 

@@ -526,8 +526,11 @@ bool sl_world_run(struct sl_world *world, int64_t horizon_ms, const char **ret_w
 		struct happening *h = next_happening(world);
 		if (!h || (horizon_ms >= 0 && h->at_ms > world->start_ms + horizon_ms))
 			break;
-		if (h->at_ms > world_wall(world))
+		if (h->at_ms > world_wall(world)) {
+			if (world->opt.until)
+				world->opt.until(world->opt.arg, h->at_ms);
 			sl_memory_set_now(world->memory, h->at_ms);
+		}
 		happen(world, h);
 	}
 	if (horizon_ms >= 0 && world_wall(world) < world->start_ms + horizon_ms)

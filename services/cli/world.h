@@ -8,6 +8,7 @@
 
 #include "common/dsl/dsl.h"
 #include "common/engine/engine.h"
+#include "services/executor/request.h"
 
 struct sl_world;
 
@@ -18,6 +19,12 @@ struct sl_world_options {
 	jv secrets;                     /* name -> value; borrowed, invalid: none */
 	/* Told as it happens, for --trace; may be NULL. */
 	void (*trace)(void *arg, int64_t at_ms, const char *text);
+	/* Answers calls when there are no mocks; NULL: a call without a mock stops the run. Gives data or error and returns how many
+	 * ms that took: so much later the answer comes. Borrows args; timeout_ms 0: none. */
+	int64_t (*call)(void *arg, const struct sl_function *function, const struct sl_call_context *ctx, jv args, int64_t timeout_ms,
+		jv *ret_data, jv *ret_error);
+	/* Called before virtual time goes on to that wall clock; NULL: it goes at once. */
+	void (*until)(void *arg, int64_t wall_ms);
 	void *arg;
 };
 

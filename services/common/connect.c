@@ -26,6 +26,13 @@ static void kafka_log(void *arg, int level, const char *text)
 	sl_log(level <= 3 ? SL_ERROR : level == 4 ? SL_WARN : level <= 6 ? SL_INFO : SL_DEBUG, "Kafka: %s", text);
 }
 
+/* A batch that is larger than its topic's max.message.bytes is refused, however small its records are. */
+static size_t batch_bytes(const struct sl_config *cfg)
+{
+	size_t internal = (size_t)cfg->event_bytes_max * 4, public = (size_t)cfg->event_bytes_max + 65536;
+	return internal < public ? internal : public;
+}
+
 static void kafka_options(const struct sl_config *cfg, const char *service, struct sl_arena *arena, struct sl_kafka_options *ret)
 {
 	const char **settings = SL_NEWN(arena, const char *, cfg->kafka.count * 2 + 1);
@@ -34,7 +41,8 @@ static void kafka_options(const struct sl_config *cfg, const char *service, stru
 		settings[2 * i + 1] = cfg->kafka.items[i].value;
 	}
 	*ret = (struct sl_kafka_options){.brokers = cfg->kafka_brokers, .settings = settings,
-		.message_bytes_max = (size_t)cfg->event_bytes_max * 4 + 65536, .session_timeout_ms = (int)cfg->group_session_timeout_ms,
+		.message_bytes_max = (size_t)cfg->event_bytes_max * 4 + 65536, .batch_bytes_max = batch_bytes(cfg),
+		.keep_refused = service != NULL, .session_timeout_ms = (int)cfg->group_session_timeout_ms,
 		.client_id = service ? sl_arena_printf(arena, "sluice-%s", service) : "sluice-cli",
 		.instance_id = service ? sl_config_group_instance(cfg, service, arena) : NULL, .log = service ? kafka_log : NULL};
 }
@@ -72,6 +80,11 @@ bool sl_connect_redis_up(const struct sl_store *store)
 	return sl_redis_up(store);
 }
 
+const char *sl_connect_redis_trouble(const struct sl_store *store)
+{
+	return sl_redis_trouble(store);
+}
+
 /* --- topics: what we create and what we check --- */
 
 #define TOPICS_MAX 64
@@ -92,7 +105,7 @@ static int topic_list(const struct sl_config *cfg, struct sl_arena *arena, struc
 		{names.commands, cfg->partitions_commands, NULL, NULL}, {names.lifecycle, cfg->partitions_lifecycle, NULL, NULL},
 		{names.dead_letter, cfg->partitions_dead_letter, NULL, NULL}, {names.definitions, 1, "cleanup.policy", "compact"}};
 	for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++) {
-		const char **settings = SL_NEWN(arena, const char *, 9);
+		const char **settings = SL_NEWN(arena, const char *, 13);
 		int s = 0;
 		settings[s++] = "max.message.bytes";
 		settings[s++] = bytes;
@@ -105,17 +118,23 @@ static int topic_list(const struct sl_config *cfg, struct sl_arena *arena, struc
 		if (strcmp(internal[i].name, names.definitions) != 0) {
 			settings[s++] = "retention.ms";
 			settings[s++] = retention;
+			settings[s++] = "retention.bytes"; /* a log that forgets early loses what waits in it */
+			settings[s++] = "-1";
+			settings[s++] = "cleanup.policy"; /* compaction would keep one record of a key */
+			settings[s++] = "delete";
 		}
 		list[n++] = (struct sl_kafka_topic){.name = internal[i].name, .partitions = (int32_t)internal[i].partitions,
 			.replication = (int)cfg->replication_factor, .settings = settings,
 			.partitions_exact = strcmp(internal[i].name, names.definitions) == 0};
 	}
 	for (int i = 0; i < names.event_count && n < TOPICS_MAX; i++) {
-		const char **settings = SL_NEWN(arena, const char *, 5);
+		const char **settings = SL_NEWN(arena, const char *, 7);
 		settings[0] = "max.message.bytes";
 		settings[1] = public_bytes;
 		settings[2] = "min.insync.replicas";
 		settings[3] = insync;
+		settings[4] = "cleanup.policy";
+		settings[5] = "delete";
 		list[n++] = (struct sl_kafka_topic){.name = names.events[i].topic, .partitions = (int32_t)cfg->partitions_events,
 			.replication = (int)cfg->replication_factor, .settings = settings, .create_only = true};
 	}
@@ -136,7 +155,7 @@ int sl_connect_create_topics(const struct sl_config *cfg, int *ret_created, int 
 	for (int i = 0; !err && i < VISIBLE_TRIES; i++) {
 		struct sl_diags ignored;
 		sl_diags_init(&ignored);
-		int seen = sl_connect_check_topics(cfg, &ignored);
+		int seen = sl_connect_check_topics(cfg, CHECK_TIMEOUT_MS, &ignored);
 		sl_diags_release(&ignored);
 		if (seen != SL_ENOTFOUND)
 			break;
@@ -146,7 +165,7 @@ int sl_connect_create_topics(const struct sl_config *cfg, int *ret_created, int 
 	return err;
 }
 
-int sl_connect_check_topics(const struct sl_config *cfg, struct sl_diags *diags)
+int sl_connect_check_topics(const struct sl_config *cfg, int timeout_ms, struct sl_diags *diags)
 {
 	struct sl_arena arena;
 	struct sl_kafka_topic list[TOPICS_MAX];
@@ -158,7 +177,7 @@ int sl_connect_check_topics(const struct sl_config *cfg, struct sl_diags *diags)
 	for (int i = 0; i < n; i++)
 		if (!list[i].partitions_exact)
 			list[i].partitions = 1;
-	int err = sl_kafka_topics_check(&opt, list, n, CHECK_TIMEOUT_MS, diags);
+	int err = sl_kafka_topics_check(&opt, list, n, timeout_ms > 0 ? timeout_ms : CHECK_TIMEOUT_MS, diags);
 	sl_arena_release(&arena);
 	return err;
 }

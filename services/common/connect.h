@@ -16,9 +16,12 @@ struct sl_broker *sl_connect_kafka(const struct sl_config *cfg, uv_loop_t *loop,
 struct sl_store *sl_connect_redis(const struct sl_config *cfg, uv_loop_t *loop, const char *service, struct sl_diags *diags);
 /* The connection is up: commands do not end with SL_EUNREACHABLE at once. */
 bool sl_connect_redis_up(const struct sl_store *store);
-/* Are Kafka and Redis there, and are the topics as they must be (design section 2)? SL_EUNREACHABLE (try again), SL_ECONFIG: a
- * message that names the cure. Blocks for a second or two at most. */
-SL_MUST_CHECK int sl_connect_check_topics(const struct sl_config *cfg, struct sl_diags *diags);
+/* Why it is not; NULL: not tried yet. */
+const char *sl_connect_redis_trouble(const struct sl_store *store);
+/* Is Kafka there, and are the topics as they must be (design section 2)? SL_EUNREACHABLE, SL_ENOTFOUND, SL_EINVAL: a message that names
+ * the cure; it may become better while we wait. SL_ECONFIG: a setting of ours is wrong. Warnings say what may go wrong later. Blocks, at
+ * most for a few times timeout_ms (0: 5 s); any thread. */
+SL_MUST_CHECK int sl_connect_check_topics(const struct sl_config *cfg, int timeout_ms, struct sl_diags *diags);
 /* `sluice topics create`: makes what is missing. */
 SL_MUST_CHECK int sl_connect_create_topics(const struct sl_config *cfg, int *ret_created, int *ret_existing, struct sl_diags *diags);
 /* Names and numbers of partitions (0: missing) of all topics; memory in arena. */

@@ -14,6 +14,7 @@ struct sl_schemas {
 	void (*wake)(void *arg);
 	void *arg;
 	bool published, publishing;
+	uint64_t session;    /* of the store that we wrote to: a restored one may not have it (R10) */
 	struct ask *asks;    /* on their way */
 	struct sl_map known; /* fingerprint in hex -> one of the marks below */
 };
@@ -45,6 +46,7 @@ static void publish(struct sl_schemas *schemas)
 	snprintf(key, sizeof(key), "schema:%016" PRIx64, fp);
 	struct sl_op op = {.kind = SL_OP_HSET, .key = key, .field = "text", .value = {text, strlen(text)}};
 	schemas->publishing = true;
+	schemas->session = schemas->store->ops->session(schemas->store);
 	schemas->store->ops->write(schemas->store, &op, 1, written, schemas);
 }
 
@@ -63,6 +65,8 @@ struct sl_schemas *sl_schemas_new(struct sl_store *store, void (*wake)(void *arg
 
 bool sl_schemas_published(struct sl_schemas *schemas)
 {
+	if (schemas->session != schemas->store->ops->session(schemas->store))
+		schemas->published = false;
 	if (!schemas->published && !schemas->publishing)
 		publish(schemas);
 	return schemas->published;

@@ -10,6 +10,7 @@
  * record goes on. A step's own outbox is delivered before its note is written: waiting for Kafka never looks like a crash. */
 #include "services/coordinator/road.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 #include "common/model/error.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static void doom(struct own_lane *lane, const char *place, const char *reason)
 
 static void forget(struct own_lane *lane)
 {
+	careful_end(lane);
 	sl_map_release(&lane->doomed, free);
 	sl_map_init(&lane->doomed);
 	free(lane->found);
@@ -55,7 +57,7 @@ static void read_note(struct own_lane *lane, const char *text)
 	sl_assert(lane->found);
 	lane->found_count = epoch == lane->note_epoch ? count - 1 : count; /* we wrote it and live: a lost answer */
 	lane->careful = true;
-	if (lane->found_count >= NOTE_MAX)
+	if (lane->found_count >= NOTE_MAX && SL_RULE(note))
 		doom(lane, lane->found, THRICE);
 }
 
@@ -73,7 +75,7 @@ void careful_taken(struct own_lane *lane, const struct sl_hash *header)
 			todo = field->len > 0;
 		else if (strcmp(field->name, "note") == 0)
 			read_note(lane, field->value);
-		else if (strncmp(field->name, PROVED, strlen(PROVED)) == 0 && space)
+		else if (strncmp(field->name, PROVED, strlen(PROVED)) == 0 && space && SL_RULE(proved))
 			doom(lane, field->name + strlen(PROVED), space + 1);
 	}
 	/* Takes with nothing in hand tell nothing: a quiet partition is not slow after a few restarts. */
@@ -133,7 +135,7 @@ bool careful_give_up(struct own_lane *lane)
 	reason = sl_arena_str(&lane->arena, reason);
 	pass_dead_letter(lane, work, reason);
 	lane->dirty = true;
-	if (work->msg.kind == SL_MSG_FAULT || sl_id_is_mailbox(work->msg.to)) {
+	if (work->msg.kind == SL_MSG_FAULT || sl_id_is_mailbox(work->msg.to) || !SL_RULE(fault)) {
 		sl_msg_clear(&work->msg);
 		lane->stack.count--;
 		return true;
@@ -166,8 +168,25 @@ int careful_passed(struct own_lane *lane, struct sl_arena *arena, int64_t applie
 	return count;
 }
 
+bool careful_begin(struct own_lane *lane)
+{
+	if (lane->co->noting && lane->co->noting != lane)
+		return false;
+	lane->co->noting = lane;
+	return true;
+}
+
+void careful_end(struct own_lane *lane)
+{
+	if (lane->co->noting != lane)
+		return;
+	lane->co->noting = NULL;
+	co_wake(lane->co);
+}
+
 void careful_committed(struct own_lane *lane)
 {
+	careful_end(lane);
 	sl_map_each(&lane->doomed, e)
 		if (passed(lane, e->key, lane->applied))
 			free(sl_map_del(&lane->doomed, e->key));

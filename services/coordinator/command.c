@@ -28,7 +28,7 @@ void command_answer(struct route_batch *batch, const struct answer *answer)
 	msg.ok = answer->ok;
 	msg.reason = answer->reason;
 	msg.data = answer->data;
-	msg.time_ms = batch->lane->co->opt.clock->ops->now_ms(batch->lane->co->opt.clock);
+	msg.time_ms = answer->time_ms; /* one id, one content: not our clock */
 	sl_metric_add_l(SL_METRIC_commands_total, answer->ok ? "accepted" : "refused", 1);
 	route_add_msg(batch, &msg);
 }
@@ -43,7 +43,7 @@ struct command {
 static void refuse(const struct command *cmd, const char *subject, const char *reason)
 {
 	command_answer(cmd->batch, &(struct answer){.ns = cmd->ns, .command_id = cmd->id, .subject = subject, .reason = reason,
-		.data = jv_invalid()});
+		.data = jv_invalid(), .time_ms = cmd->rec->time_ms});
 }
 
 static void add_origin(const struct command *cmd, struct sl_msg *msg)

@@ -18,6 +18,7 @@ struct deploy {
 	enum deploy_stage stage;
 	bool undeploy;
 	const char *ns, *command_id;
+	int64_t time_ms;                /* of the command's record */
 	jv data, resources;             /* resources: uri -> text */
 	jv wanted;                      /* uris to fetch */
 	struct sl_http_handle *fetch;
@@ -293,13 +294,14 @@ static void read_back(struct deploy *d)
 	co->opt.store->ops->write(co->opt.store, &op, 1, raised, d);
 }
 
-struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv ev)
+struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv ev, int64_t time_ms)
 {
 	struct deploy *d = calloc(1, sizeof(*d));
 	sl_assert(d);
 	d->refs = 1;
 	d->lane = lane;
 	d->batch = batch;
+	d->time_ms = time_ms;
 	sl_arena_init(&d->arena);
 	d->undeploy = strcmp(sl_event_attr(ev, "type"), "io.sluice.undeploy") == 0;
 	d->command_id = sl_arena_str(&d->arena, sl_event_attr(ev, "id"));
@@ -328,7 +330,7 @@ static void answer(struct deploy *d)
 	if (d->hash)
 		data = sl_json_set(data, "hash", jv_string(d->hash));
 	command_answer(d->batch, &(struct answer){.ns = d->ns, .command_id = d->command_id, .subject = d->workflow, .ok = d->ok,
-		.reason = d->reason, .data = data});
+		.reason = d->reason, .data = data, .time_ms = d->time_ms});
 	sl_log(d->ok ? SL_INFO : SL_WARN, "%s %s %s/%s: %s", d->undeploy ? "undeploy" : "deploy", d->ns,
 		d->workflow ? d->workflow : "?", d->version ? d->version : "?", d->reason ? d->reason : "done");
 }

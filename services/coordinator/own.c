@@ -16,7 +16,6 @@
 #include "services/coordinator/road.h"
 
 #define MIRROR_MS 1000
-#define SWEEP_MAX 1000
 
 /* Monotonic microseconds, for metrics only. */
 static int64_t own_us(void)
@@ -38,6 +37,7 @@ static void drop_cache(struct own_lane *lane)
 	sl_map_each(&lane->actors, e)
 		sl_actor_free(e->value);
 	sl_map_release(&lane->actors, NULL);
+	lane->co->actor_bytes -= lane->actor_bytes;
 	lane->actor_bytes = 0;
 }
 
@@ -51,6 +51,7 @@ void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *acto
 void own_cache_count(struct own_lane *lane, struct sl_actor *actor)
 {
 	lane->actor_bytes += actor->bytes - actor->counted;
+	lane->co->actor_bytes += actor->bytes - actor->counted;
 	sl_metric_add(SL_METRIC_cache_bytes, (int64_t)actor->bytes - (int64_t)actor->counted);
 	actor->counted = actor->bytes;
 }
@@ -84,6 +85,8 @@ void own_lane_free(struct own_lane *lane)
 {
 	if (lane->timer)
 		lane->co->opt.clock->ops->stop(lane->co->opt.clock, lane->timer);
+	if (lane->emitting) /* the next owner sends them */
+		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
 	pass_reset(lane);
 	drop_cache(lane);
 	careful_release(lane);
@@ -119,6 +122,7 @@ static void retake(struct own_lane *lane, bool at_once)
 {
 	struct sl_clock *clock = lane->co->opt.clock;
 	pass_reset(lane);
+	careful_end(lane);
 	if (SL_RULE(cache_drop))
 		drop_cache(lane);
 	sl_map_release(&lane->told, NULL); /* the store may be an older one */
@@ -337,6 +341,15 @@ static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struc
 	return !err;
 }
 
+/* What R10 forbids: after a restore Kafka's offset is ahead of the state. */
+static void follow_kafka(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	int64_t offset;
+	if (!co->opt.broker->ops->committed(co->owned, co->opt.topics->instances, lane->partition, &offset, NULL) && offset > lane->applied)
+		lane->applied = offset - 1;
+}
+
 static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 {
 	struct own_lane *lane = arg;
@@ -352,6 +365,8 @@ static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 	lane->applied = number(hashes, "applied", -1);
 	if (!log_covers(lane))
 		return;
+	if (!SL_RULE(store_offset))
+		follow_kafka(lane);
 	careful_taken(lane, hashes);
 	sl_diags_init(&diags);
 	bool ok = read_outbox(lane, hashes, &diags) && read_todo(lane, hashes, &diags);
@@ -374,6 +389,7 @@ static void take(struct own_lane *lane)
 	if (lane->emit_out)
 		return; /* deliveries of our own last outbox */
 	lane->emitting = false;
+	lane->session = lane->co->opt.store->ops->session(lane->co->opt.store);
 	ask(lane);
 	lane->co->opt.store->ops->take(lane->co->opt.store, "p", lane->partition, taken, lane);
 }
@@ -474,16 +490,21 @@ static bool load(struct own_lane *lane)
 
 /* --- commit --- */
 
-/* What has ended or holds nothing is hardly asked for again; of the rest the oldest go when the cache is full. */
-static void trim_cache(struct own_lane *lane)
+/* When all caches together are full, the oldest actors of partitions with more than their share go. A batch in hand needs its own. */
+static void trim_cache(struct sl_coordinator *co)
 {
-	size_t share = (size_t)(lane->co->opt.cache_bytes_max / lane->co->partitions);
-	if (lane->actor_bytes <= share)
+	size_t max = (size_t)co->opt.cache_bytes_max, share = max / (size_t)co->partitions;
+	if (co->actor_bytes <= max)
 		return;
-	sl_map_each(&lane->actors, e) {
-		if (lane->actor_bytes <= share / 2)
-			break;
-		cache_remove(lane, e->key, e->value);
+	for (int32_t p = 0; p < co->partitions; p++) {
+		struct own_lane *lane = co->lanes[p];
+		if (!lane || lane->stage != OWN_RUN || lane->actor_bytes <= share)
+			continue;
+		sl_map_each(&lane->actors, e) {
+			if (lane->actor_bytes <= share / 2)
+				break;
+			cache_remove(lane, e->key, e->value);
+		}
 	}
 }
 
@@ -530,10 +551,10 @@ static void keep_todo(struct own_lane *lane)
 static void committed(void *arg, int err, const char *text)
 {
 	struct own_lane *lane = arg;
+	if (err) /* also of a partition that was revoked meanwhile */
+		sl_metric_add_l(SL_METRIC_commits_total, err == SL_EFENCED ? "fenced" : err == SL_ESTORE ? "refused" : "lost", 1);
 	if (answered(lane))
 		return;
-	if (err)
-		sl_metric_add_l(SL_METRIC_commits_total, err == SL_EFENCED ? "fenced" : err == SL_ESTORE ? "refused" : "lost", 1);
 	if (err == SL_ESTORE) {
 		own_log(lane, SL_ERROR, text ? text : "the store refused the commit");
 		retake(lane, false); /* goes on by itself after the cure */
@@ -557,8 +578,8 @@ static void committed(void *arg, int err, const char *text)
 	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->taken);
 	keep_todo(lane);
 	careful_committed(lane);
-	trim_cache(lane);
 	lane->stage = OWN_RUN;
+	trim_cache(lane->co);
 }
 
 /* --- waits that the plans do not tell of --- */
@@ -705,11 +726,20 @@ static void stepped(struct own_lane *lane, enum pass_result result)
 	lane->stage = result == PASS_MISSING ? OWN_LOAD : result == PASS_NOTE ? OWN_NOTE : OWN_WAITS;
 }
 
+/* The store may be an older one, whose epoch is ours: what we have in memory does not belong to it (R10). */
+static bool outlived(const struct own_lane *lane)
+{
+	const struct sl_store *store = lane->co->opt.store;
+	return lane->stage >= OWN_RUN && lane->stage < OWN_BACKOFF && lane->session != store->ops->session(store);
+}
+
 void own_lane_turn(struct own_lane *lane)
 {
 	emit_turn(lane);
 	backpressure(lane);
 	while (!lane->waiting) {
+		if (outlived(lane))
+			retake(lane, true);
 		switch (lane->stage) {
 		case OWN_PROVE:
 			if (SL_RULE(prove))
@@ -742,7 +772,7 @@ void own_lane_turn(struct own_lane *lane)
 				lane->stage = OWN_STEP;
 			break;
 		case OWN_NOTE:
-			if (lane->emitting)
+			if (lane->emitting || !careful_begin(lane))
 				return;
 			note(lane);
 			break;

@@ -234,6 +234,17 @@ static void sweep(struct own_lane *lane, const struct work *work)
 		}
 		jv_free(member);
 	}
+	/* There may be more: the next sweep comes by the log, behind this batch. */
+	if (jv_array_length(jv_copy(lane->sweep)) < SWEEP_MAX || work->msg.attempt >= SWEEP_ROUNDS_MAX)
+		return;
+	struct sl_pos pos = {lane->partition, work->offset, work->path};
+	char id[SL_UUID_TEXT];
+	struct sl_msg *next = sl_effects_add(&lane->outbox, SL_MSG_SWEEP);
+	sl_id_effect("sweep", &pos, 0, id);
+	next->ns = work->msg.ns;
+	next->to = work->msg.to;
+	next->id = sl_arena_str(&lane->arena, id);
+	next->attempt = work->msg.attempt + 1;
 }
 
 /* The actor, or NULL: it must be read first. */

@@ -43,6 +43,9 @@ struct route_lane {
 };
 
 /* --- own lanes --- */
+#define SWEEP_MAX 1000                  /* actors that one sweep looks at */
+#define SWEEP_ROUNDS_MAX 100            /* sweeps that one asks for when there are more */
+
 struct work {                           /* one input to step; kind NONE: not decodable, msg.reason says why */
 	struct sl_msg msg;
 	const char *path;               /* of effect indexes, "" for a record */
@@ -69,6 +72,7 @@ struct own_lane {
 	bool waiting;                   /* for an answer of the store or the broker */
 	bool started, paused, gone;
 	int out;                        /* callbacks that will still come */
+	uint64_t session;               /* of the store, when the partition was taken */
 	int64_t epoch, applied;         /* applied: offset of the last record that is in the store; -1 none */
 	int64_t mirrored, mirror_at_ms; /* Kafka's committed offset merely mirrors `applied` */
 	struct inbox inbox;
@@ -129,9 +133,11 @@ struct sl_coordinator {
 	struct sl_schemas *schemas;
 	int32_t partitions;             /* of sluice.instances */
 	int lane_count;                 /* own lanes that we have */
+	size_t actor_bytes;             /* of all caches */
 	struct sl_map routes;           /* "topic/partition" -> struct route_lane */
 	struct own_lane **lanes;        /* by partition; NULL: not ours */
 	struct own_lane *gone_own;      /* revoked, answers still out */
+	struct own_lane *noting;        /* the one lane whose note may stand (R7); NULL: none */
 	struct route_lane *gone_routes;
 	bool draining, closed, again;
 	/* sluice:defs: one read in flight serves every lane that asked before it started */
@@ -169,10 +175,16 @@ void route_add_msg(struct route_batch *batch, struct sl_msg *msg);      /* encod
 /* command.c: io.sluice.* events -> messages. Takes ev. True: it is a deployment, which must be alone in its batch. */
 bool command_is_deployment(jv ev);
 void command_route(struct route_batch *batch, jv ev, const struct sl_record *rec);
-struct answer { const char *ns, *command_id, *subject; bool ok; const char *reason; jv data; };  /* data: owned, or invalid */
+struct answer {                         /* data: owned, or invalid; time_ms: of the command's record */
+	const char *ns, *command_id, *subject;
+	bool ok;
+	const char *reason;
+	jv data;
+	int64_t time_ms;
+};
 void command_answer(struct route_batch *batch, const struct answer *answer);
 /* deploy.c: resources, compile, definition and pointer records, sluice:defs, answer. Takes ev. */
-struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv ev);
+struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv ev, int64_t time_ms);
 bool deploy_turn(struct deploy *deploy);        /* true: finished, the answer is in the batch */
 void deploy_free(struct deploy *deploy);        /* also while answers are out: they are then ignored */
 
@@ -214,6 +226,10 @@ struct sl_op careful_note(struct own_lane *lane);
 /* Fields of the header that a commit up to `applied` removes. */
 int careful_passed(struct own_lane *lane, struct sl_arena *arena, int64_t applied, const char ***ret);
 void careful_committed(struct own_lane *lane);
+/* Only one lane of a process may have a note in the store: what ends the process in another lane is not its fault. False: another
+ * has one. careful_end: ours is gone, or no longer ours. */
+bool careful_begin(struct own_lane *lane);
+void careful_end(struct own_lane *lane);
 void careful_release(struct own_lane *lane);
 
 /* A record for one effect; memory in arena. Returns an error when it can't be encoded. */

@@ -157,11 +157,13 @@ static void routed_loaded(void *arg, int err, const struct sl_hash *hashes, int 
 		co->opt.broker->ops->committed(co->routed, lane->topic, lane->partition, &offset, NULL))
 		return;
 	if (offset < 0 && !known) { /* the first time: from the beginning, and said so before anything is read */
-		lane->done = low;
+		lane->done = SL_RULE(routed_begin) ? low : high;
 		lane->stage = ROUTE_TAKING;
 		lane->out++;
 		lane->waiting = true;
-		if (co->opt.broker->ops->commit(co->routed, lane->topic, lane->partition, low, NULL, begin_committed, lane))
+		if (!SL_RULE(routed_first))
+			begin_committed(lane, 0);
+		else if (co->opt.broker->ops->commit(co->routed, lane->topic, lane->partition, lane->done, NULL, begin_committed, lane))
 			begin_committed(lane, SL_EAGAIN);
 		return;
 	}
@@ -254,7 +256,7 @@ static bool route_one(struct route_batch *batch, const struct sl_record *rec, bo
 		jv_free(ev);
 		return false;
 	} else {
-		lane->deploy = deploy_new(lane, batch, ev);
+		lane->deploy = deploy_new(lane, batch, ev, rec->time_ms);
 		lane->stage = ROUTE_DEPLOY;
 	}
 	return true;

@@ -163,7 +163,7 @@ static int evaluate(int argc, char **argv)
 	closefrom(3);
 	setenv("TZ", "UTC", 1);
 	sl_log_init("executor-helper", SL_WARN, !isatty(2));
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	struct rlimit memory = {
 		512u << 20, 512u << 20}; /* an expression that wants more ends this process, not the executor */
 	setrlimit(RLIMIT_AS, &memory);

@@ -204,7 +204,7 @@ void part_turn(struct part *part)
 /* What finished is said to the group while it still may listen; the rest is the next owner's. */
 void part_revoke(struct part *part)
 {
-	if (part->stage == PART_RUN && part->dirty && !part->committing)
+	if (part->stage == PART_RUN && part->dirty)
 		commit(part);
 	part->gone = true;
 	ex_each(part->ex, part, drop_unfinished);

@@ -480,12 +480,16 @@ static void mirror(struct lane *lane, int64_t now)
 
 void lane_turn(struct lane *lane)
 {
+	const struct sl_store *store = lane->tm->opt.store;
 	int64_t now = tm_now(lane->tm);
+	if (lane->stage == LANE_RUN && lane->op == OP_NONE && lane->session != store->ops->session(store))
+		retake(lane); /* it may be an older one, whose epoch is ours (R10) */
 	if (lane->stage == LANE_PROVE && now >= lane->retry_at_ms)
 		prove(lane);
 	if (lane->stage == LANE_TAKE && now >= lane->retry_at_ms) {
 		lane->stage = LANE_TAKING;
 		lane->out++;
+		lane->session = store->ops->session(store);
 		lane->tm->opt.store->ops->take(lane->tm->opt.store, "tp", lane->partition, taken, lane);
 	}
 	if (lane->stage != LANE_RUN || lane->op != OP_NONE)

@@ -45,6 +45,7 @@ struct lane {
 	bool gone; /* revoked; freed when nothing is out */
 	int out;   /* callbacks that will still come */
 	int64_t retry_at_ms;
+	uint64_t session;	/* of the store, when the partition was taken */
 	int64_t epoch, applied; /* applied: offset of the last record that is in the store, -1 none */
 	int64_t mirrored, mirror_at_ms;
 	int64_t seen;	    /* next offset to come */

@@ -24,12 +24,18 @@ static void topics_are_checked(struct rig *rig)
 	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
 	CHECK_INT(diags.error_count + diags.warning_count, 0);
 	spec.settings = more;
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_EINVAL);
 	CHECK_INT(diags.error_count, 2);
 	sl_diags_clear(&diags);
+	spec.create_only = true; /* somebody else's topic: what we want of it warns */
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.error_count, 0);
+	CHECK_INT(diags.warning_count, 2);
+	sl_diags_clear(&diags);
+	spec.create_only = false;
 	spec.settings = made;
 	spec.partitions = 2;
-	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_ECONFIG);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), SL_EINVAL);
 	spec.partitions_exact = false;
 	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
 	spec.name = missing;
@@ -44,6 +50,33 @@ static void topics_are_checked(struct rig *rig)
 	sl_diags_clear(&diags);
 	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 500, &diags), SL_EUNREACHABLE);
 	CHECK(strstr(sl_diags_first(&diags), "127.0.0.1:1") != NULL);
+	sl_diags_release(&diags);
+}
+
+/* A batch of small records that is larger than the topic's limit would be refused. */
+static void batches_that_a_topic_refuses_are_told(struct rig *rig)
+{
+	(void)rig;
+	static const char *const small[] = {"max.message.bytes", "50000", NULL};
+	const char *by_user[] = {"producer.batch.size", "40000", NULL};
+	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS")};
+	struct sl_kafka_topic spec = {.name = rig_name("batch"), .partitions = 1, .settings = small};
+	struct sl_diags diags;
+	sl_diags_init(&diags);
+	CHECK_INT(sl_kafka_topics_create(&opt, &spec, 1, 10000, NULL, &diags), 0);
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.warning_count, 1);
+	CHECK(strstr(diags.first->text, "batch.size") && strstr(diags.first->hint, "50000"));
+	sl_diags_clear(&diags);
+	opt.batch_bytes_max = 50000;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.warning_count, 0);
+	opt.batch_bytes_max = 60000;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.warning_count, 1);
+	opt.settings = by_user;
+	CHECK_INT(sl_kafka_topics_check(&opt, &spec, 1, 10000, &diags), 0);
+	CHECK_INT(diags.warning_count, 1);
 	sl_diags_release(&diags);
 }
 
@@ -68,6 +101,7 @@ static void settings_are_passed_through(struct rig *rig)
 
 static const struct test tests[] = {
 	{"topics are checked", topics_are_checked, "kafka"},
+	{"batches that a topic refuses are told", batches_that_a_topic_refuses_are_told, "kafka"},
 	{"settings are passed through", settings_are_passed_through, "kafka"},
 };
 

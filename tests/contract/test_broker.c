@@ -1,4 +1,5 @@
 /* Contract of the broker port, on memory and on Kafka. */
+#include "common/adapters/kafka/admin.h"
 #include "common/adapters/kafka/kafka.h"
 #include "common/adapters/kafka/mock.h"
 #include "common/base/text.h"
@@ -549,6 +550,66 @@ static void an_instance_id_that_returns_has_its_partitions(struct rig *rig)
 	b1->ops->close(b1, 1000);
 }
 
+static void note_log(void *arg, int level, const char *text)
+{
+	(void)arg;
+	if (getenv("SLUICE_VERBOSE"))
+		fprintf(stderr, "    [%d] %s\n", level, text);
+}
+
+static bool one_has_lost(void *arg)
+{
+	struct member **both = arg;
+	return both[0]->revoked || both[1]->owned_count == PARTS;
+}
+
+static bool came_back(void *arg)
+{
+	const struct member *m = arg;
+	return m->revoked >= PARTS && m->owned_count == PARTS;
+}
+
+/* Its session ended while Kafka was away, or it stood still: librdkafka's consumer is dead, the process is not. */
+static void a_member_fenced_once_joins_anew(struct rig *rig)
+{
+	const char *topic = rig_name("fenced"), *group = rig_name("group");
+	rig_topic(rig, topic, PARTS, 0);
+	/* a long session: who is fenced learns it late, when the other has left */
+	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS"),
+		.instance_id = "id-one",
+		.session_timeout_ms = 40000,
+		.log = note_log};
+	struct sl_broker *b = sl_broker_kafka_new(&rig->loop, &opt), *other = sl_broker_kafka_new(&rig->loop, &opt);
+	struct member m = {0}, usurper = {0};
+	join(&m, b, group, topic, 0);
+	await_owned(rig, &m, PARTS);
+	produce_many(rig, b, topic, 3, 0, 100);
+	await_records(rig, &m, 100);
+	/* records in hand survive the consumer that they came from */
+	m.take_all = false;
+	struct sl_record rec;
+	void *handle;
+	produce_many(rig, b, topic, 3, 100, 200);
+	rig_settle(rig, 300);
+	CHECK(m.broker->ops->poll(m.con, &rec, &handle));
+	join(&usurper, other, group, topic, -1);
+	struct member *both[] = {&m, &usurper};
+	CHECK(rig_until(rig, one_has_lost, both, 30000));
+	m.take_all = true;
+	leave(&usurper);
+	CHECK(rig_until(rig, came_back, &m, 30000));
+	CHECK_INT(m.fatal_err, 0);
+	CHECK_INT(strtol(rec.value.ptr, NULL, 10), 100);
+	m.broker->ops->release(m.con, handle);
+	CHECK_INT(commit(rig, &m, topic, 3, 200, NULL), 0);
+	produce_many(rig, b, topic, 3, 200, 300);
+	await_records(rig, &m, 100 + 300); /* started from the beginning again */
+	CHECK_INT(m.seen[m.seen_count - 1].number, 299);
+	leave(&m);
+	b->ops->close(b, 1000);
+	other->ops->close(other, 1000);
+}
+
 static void a_full_queue_says_again(struct rig *rig)
 {
 	const char *topic = rig_name("full");
@@ -635,10 +696,59 @@ static void a_fatal_producer_error_loses_nothing(struct rig *rig)
 	b->ops->close(b, 1000);
 }
 
+static void set_bytes_max(const char *topic, const char *bytes)
+{
+	struct sl_kafka_options opt = {.brokers = getenv("SLUICE_KAFKA_BROKERS")};
+	CHECK_INT(sl_kafka_test_setting(&opt, topic, "max.message.bytes", bytes), 0);
+}
+
 static bool reachable(void *arg)
 {
 	const char *text;
 	return sl_kafka_reachable(arg, &text);
+}
+
+/* The topic's limit is lowered under way, and put right again. */
+static void what_a_topic_refuses_waits_in_order(struct rig *rig)
+{
+	const char *topic = rig_name("refuses"), *other = rig_name("other"), *text;
+	rig_topic(rig, topic, 1, 0);
+	rig_topic(rig, other, 1, 0);
+	struct sl_kafka_options opt = {
+		.brokers = getenv("SLUICE_KAFKA_BROKERS"), .keep_refused = true, .log = note_log};
+	struct sl_broker *b = sl_broker_kafka_new(&rig->loop, &opt);
+	struct deliveries d = {0}, fine = {0};
+	produce_many(rig, b, topic, 0, 0, 10);
+	set_bytes_max(topic, "300");
+	static char big[4000];
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (char)(rand() >> 7);
+	memcpy(big, "10 ", 3);
+	struct sl_record rec = {.topic = topic, .partition = 0, .value = {big, sizeof(big)}};
+	d.want = 1;
+	CHECK_INT(b->ops->produce(b, &rec, on_delivered, &d), 0);
+	rig_settle(rig, 300);
+	for (int i = 11; i < 50; i++)
+		CHECK_INT(produce(b, topic, 0, "k", i, &d), 0);
+	for (int i = 0; i < 50; i++)
+		CHECK_INT(produce(b, other, 0, "k", i, &fine), 0);
+	CHECK(rig_until(rig, delivered, &fine, 20000));
+	CHECK_INT(fine.failed, 0);
+	CHECK(!sl_kafka_reachable(b, &text));
+	CHECK(strstr(text, topic) && strstr(text, "max.message.bytes="));
+	rig_settle(rig, 3000);
+	CHECK_INT(d.count, 0);
+	set_bytes_max(topic, "1000000");
+	CHECK(rig_until(rig, delivered, &d, 30000));
+	CHECK_INT(d.failed, 0);
+	CHECK(rig_until(rig, reachable, b, 10000));
+	struct member m = {0};
+	join(&m, b, NULL, topic, 0);
+	m.want = 49;
+	CHECK(rig_until(rig, saw_last, &m, 20000));
+	check_none_lost(&m, 50);
+	leave(&m);
+	b->ops->close(b, 1000);
 }
 
 static void a_broker_that_is_killed_loses_nothing(struct rig *rig)
@@ -760,9 +870,11 @@ static const struct test tests[] = {
 	{"an offset out of range is fatal and names the choices", offset_out_of_range_is_fatal_with_choices, NULL},
 	{"a group shares partitions", a_group_shares_partitions, NULL},
 	{"an instance id that returns has its partitions", an_instance_id_that_returns_has_its_partitions, NULL},
+	{"a member fenced once joins anew", a_member_fenced_once_joins_anew, "kafka"},
 	{"a full queue says again", a_full_queue_says_again, NULL},
 	{"close sends what is queued", close_sends_what_is_queued, NULL},
 	{"a fatal producer error loses nothing", a_fatal_producer_error_loses_nothing, "kafka"},
+	{"what a topic refuses waits in order", what_a_topic_refuses_waits_in_order, "kafka"},
 	{"a broker that is killed loses nothing", a_broker_that_is_killed_loses_nothing, "kafka"},
 	{"the mock cluster works too", the_mock_cluster_works_too, "kafka"},
 };

@@ -484,6 +484,7 @@ static void a_broken_connection_is_told_and_mended(struct rig *rig)
 	struct sl_store *store = open_store(rig);
 	int64_t epoch = take(rig, store, 1, &a[0]);
 	redisContext *c = side_door();
+	uint64_t session = store->ops->session(store);
 	tell_redis(c, "CLIENT PAUSE 2000");
 	const struct sl_op ops[] = {HSET("i:ns~1", "x", "1")};
 	struct sl_commit commit_it = {.header = "p", .partition = 1, .epoch = epoch, .ops = ops, .count = 1};
@@ -503,7 +504,11 @@ static void a_broken_connection_is_told_and_mended(struct rig *rig)
 	CHECK_INT(a[0].err, SL_EUNREACHABLE);
 	CHECK(strstr(a[0].text, "Redis at 127.0.0.1") != NULL);
 	CHECK(rig_until(rig, is_up, rig, 10000));
+	CHECK(store->ops->session(store) != session); /* R10: it may be an older store */
 	take(rig, store, 1, &a[0]);
+	session = store->ops->session(store);
+	take(rig, store, 2, &a[0]);
+	CHECK(store->ops->session(store) == session);
 	redisFree(c);
 	sl_buf_release(&a[1].dump);
 	done_with(store, &a[0]);

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Judges a run of the workflows of kills.py by what others can see: the stub's log, the event and lifecycle topics, Redis.
 
-    oracle.py --kafka H:P --events TOPIC --lifecycle TOPIC --stub-log FILE --kills FILE --redis URL --redis-prefix P
+    oracle.py --kafka H:P --events TOPIC --lifecycle TOPIC --stub-log FILE --kills FILE --redis URL --redis-prefix P [--slack-ms N]
 
-The events `kill.start` say which runs there are; all else must follow from them. Prints one JSON object with `problems`
-(empty when all is right) and figures; exit 1 when there are problems. Shares no code with the tests.
+The events `kill.start` say which runs there are; all else must follow from them. The kills are a list of objects: time_ms and, where
+what was killed stayed away, until_ms. Prints one JSON object with `problems` (empty when all is right) and figures; exit 1 when there
+are problems, 2 when it could not judge. Shares no code with the tests. Every wait has its bound, and so has the whole (WHOLE_S).
 """
 import argparse
 import collections
 import faulthandler
 import json
+import os
 import sys
+import time
 
 import redis
 from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
@@ -18,23 +21,39 @@ from cloudevents.core.formats.json import JSONFormat
 from confluent_kafka import Consumer, TopicPartition
 
 SLACK_MS = 300  # between an answer on the wire and its result in Kafka
+READ_S = 20  # for one topic
+WHOLE_S = 80
+
+
+def cannot(text, *args):
+    print(text % args, file=sys.stderr, flush=True)
+    os._exit(2)  # whatever a library's thread still waits for
+
+
+def read_partition(consumer, name, partition, until):
+    found = []
+    at, high = consumer.get_watermark_offsets(TopicPartition(name, partition), 10)
+    if at < high:
+        consumer.assign([TopicPartition(name, partition, at)])
+    while at < high:
+        msg = consumer.poll(1)
+        if time.monotonic() > until:
+            cannot("%s/%d cannot be read in time: at %d of %d", name, partition, at, high)
+        if msg is None or msg.partition() != partition:
+            continue
+        if msg.error():
+            cannot("%s/%d cannot be read: %s", name, partition, msg.error())
+        at = msg.offset() + 1
+        event = from_kafka(KafkaMessage(dict(msg.headers() or []), msg.key(), msg.value()), JSONFormat())
+        found.append({"id": event.get_id(), "type": event.get_type(), "subject": event.get_subject(), "data": event.get_data()})
+    return found
 
 
 def read_topic(kafka, name):
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "oracle", "enable.auto.commit": False, "log_level": 0, "fetch.wait.max.ms": 20})
-    found = []
+    found, until = [], time.monotonic() + READ_S
     for partition in consumer.list_topics(name, 10).topics[name].partitions:
-        low, high = consumer.get_watermark_offsets(TopicPartition(name, partition), 10)
-        consumer.assign([TopicPartition(name, partition, low)])
-        while low < high:
-            msg = consumer.poll(10)
-            if msg is None or msg.error():
-                raise SystemExit("cannot read %s: %s" % (name, msg and msg.error()))
-            low = msg.offset() + 1
-            event = from_kafka(KafkaMessage(dict(msg.headers() or []), msg.key(), msg.value()), JSONFormat())
-            data = event.get_data()
-            found.append({"id": event.get_id(), "type": event.get_type(), "subject": event.get_subject(), "data": data})
-        consumer.assign([])
+        found += read_partition(consumer, name, partition, until)
     consumer.close()
     return found
 
@@ -51,6 +70,10 @@ def expected(kind, run, n):
         return {"run": run, "asked": n, "told": n + 1000, "squares": [{"square": i * i} for i in (n, n + 1, n + 2)]}, ["ask", "each", "each", "each"]
     if kind == "fork":
         return {"run": run, "left": {"left": n}, "right": {"right": -n}}, ["left"]
+    if kind == "looper":
+        return {"run": run, "got": [n, n + 1, n + 2]}, ["loop", "loop", "loop"]
+    if kind == "retrier":
+        return {"run": run, "tried": -n}, ["try"]
     raise SystemExit("unknown kind %s" % kind)
 
 
@@ -107,12 +130,12 @@ class Oracle:
             if done[run] != 1:
                 self.wrong("run %s published %d different events", run, done[run])
 
-    def calls(self, log, runs, kills):
+    def calls(self, log, runs, kills, slack_ms=SLACK_MS):
         """The calls that the runs make, each once; again only what a kill cut off, under the same key."""
         by_key, ends = collections.defaultdict(list), collections.defaultdict(list)
         for entry in log:
             if entry.get("done"):
-                ends[entry["key"]].append(entry["time_ms"])
+                ends[entry["key"], entry["attempt"]].append(entry["time_ms"])
             elif entry["path"].startswith("/open/"):
                 continue
             elif not entry["key"]:
@@ -125,23 +148,33 @@ class Oracle:
             parts[body.get("run")].append(body.get("part"))
             self.figures["calls"] += len(entries)
             for entry in entries[1:]:
-                if entry["body"] != body or entry["attempt"] != entries[0]["attempt"] or entry["instance"] != entries[0]["instance"]:
+                if entry["body"] != body or entry["instance"] != entries[0]["instance"]:
                     self.wrong("call %s came again differently: %s, then %s", key, entries[0], entry)
-            for first, again in zip(entries, entries[1:]):
-                self.figures["repeated calls"] += 1
-                between = [k for k in kills if first["time_ms"] <= k <= again["time_ms"]]
-                ended = [t for t in ends[key] if first["time_ms"] <= t]
-                if not between:
-                    self.wrong("call %s of %s was repeated without a kill between", key, body)
-                elif ended and ended[0] < max(between) - SLACK_MS:
-                    self.wrong("call %s of %s was repeated though it had ended %d ms before the kill", key, body, max(between) - ended[0])
-            if len(entries) > 1 + len(set(kills)):
-                self.wrong("call %s of %s came %d times", key, body, len(entries))
+            attempts = sorted({entry["attempt"] for entry in entries})
+            if attempts != [1] and (body.get("part") != "try" or attempts not in ([1, 2], [1, 2, 3])):
+                self.wrong("call %s of %s: attempts %s", key, body, attempts)
+            for attempt in attempts:
+                self.repeated(body, [e for e in entries if e["attempt"] == attempt], ends[key, attempt], kills, slack_ms)
         for run, (_, wanted) in runs.items():
-            if sorted(parts.pop(run, [])) != sorted(wanted):
-                self.wrong("run %s: calls %s, expected %s", run, parts.get(run), wanted)
+            found = parts.pop(run, [])
+            if sorted(found) != sorted(wanted):
+                self.wrong("run %s: calls %s, expected %s", run, found, wanted)
         for run in parts:
             self.wrong("calls of no run: %s", run)
+
+    def repeated(self, body, entries, ends, kills, slack_ms):
+        """One attempt of one call: again only after a kill between, and unfinished at the first of those."""
+        key = entries[0]["key"]
+        for first, again in zip(entries, entries[1:]):
+            self.figures["repeated calls"] += 1
+            between = [since for since, until in kills if since <= again["time_ms"] and first["time_ms"] <= until]
+            ended = [t for t in ends if first["time_ms"] <= t]
+            if not between:
+                self.wrong("call %s of %s was repeated without a kill between", key, body)
+            elif ended and ended[0] < min(between) - slack_ms:
+                self.wrong("call %s of %s was repeated though it had ended %d ms before the kill", key, body, min(between) - ended[0])
+        if len(entries) > 1 + len(set(kills)):
+            self.wrong("call %s of %s came %d times", key, body, len(entries))
 
     def leftovers(self, client, prefix):
         """Nothing is active, nobody subscribed, no timer is set."""
@@ -170,10 +203,11 @@ class Oracle:
 
 
 def main():
-    faulthandler.dump_traceback_later(60, exit=True)
+    faulthandler.dump_traceback_later(WHOLE_S, exit=True)
     parser = argparse.ArgumentParser()
     for name in ("kafka", "events", "lifecycle", "stub-log", "kills", "redis", "redis-prefix"):
         parser.add_argument("--" + name, required=True)
+    parser.add_argument("--slack-ms", type=int, default=SLACK_MS)
     args = parser.parse_args()
     events = read_topic(args.kafka, args.events)
     runs = {}
@@ -184,13 +218,13 @@ def main():
     with open(args.stub_log, encoding="utf-8") as lines:
         log = [json.loads(line) for line in lines]
     with open(args.kills, encoding="utf-8") as text:
-        kills = [kill["time_ms"] for kill in json.load(text)]
+        kills = [(kill["time_ms"], kill.get("until_ms", kill["time_ms"])) for kill in json.load(text)]
     oracle = Oracle()
     oracle.figures["runs"] = len(runs)
     oracle.instances(read_topic(args.kafka, args.lifecycle), runs)
     oracle.published(events, runs)
-    oracle.calls(log, runs, kills)
-    client = redis.Redis.from_url(args.redis)
+    oracle.calls(log, runs, kills, args.slack_ms)
+    client = redis.Redis.from_url(args.redis, socket_timeout=10, socket_connect_timeout=10)
     oracle.leftovers(client, args.redis_prefix)
     oracle.lost(client, args.redis_prefix)
     print(json.dumps({"problems": oracle.problems, "figures": oracle.figures}, indent=1))

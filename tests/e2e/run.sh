@@ -33,4 +33,4 @@ exec 9>&-
 
 cd "$HERE"
 export PYTHONDONTWRITEBYTECODE=1
-exec "$VENV/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$HERE" --durations=15 --durations-min=3 "$@"
+exec "$VENV/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir "$HERE" --durations=15 --durations-min=3 "$@"

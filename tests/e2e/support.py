@@ -2,9 +2,11 @@
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,10 +43,14 @@ def wait_for(what, check, timeout=30, every=0.05):
 
 
 def free_port():
-    import socket
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Below the ephemeral ports: of those, a client that knocks at a server which is away may get the server's own, and hold it."""
+    while True:
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", random.randrange(15000, 32000)))
+                return sock.getsockname()[1]
+            except OSError:
+                pass
 
 
 class Server:
@@ -178,6 +184,19 @@ class World:
         self.services("start")
         self.running = True
         return self
+
+    def programs(self, **scripts):
+        """From now on `coordinator`, `executor` or `timer` is started by that shell script, which execs "$REAL" "$@" in the end; "$N" is the
+        process's number."""
+        folder = os.path.join(self.dir, "programs")
+        os.makedirs(folder, exist_ok=True)
+        for part in PARTS:
+            name = "sluice-" + part
+            script = '#!/bin/sh\nREAL="%s"\nN=$2\n%s' % (BIN / name, scripts.get(part, 'exec "$REAL" "$@"\n'))
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write(script)
+            os.chmod(out.name, 0o755)
+        self.set(bin=folder)
 
     def services(self, verb, wait=True):
         command = [str(LOCAL / "services.sh"), verb, self.dir, str(self.count["executor"]), str(self.count["coordinator"]),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks `sluice test` itself: what must not pass does not, and says why.
+"""Checks `sluice test` itself: what must not pass does not, and says why; and `sluice run` against a real service.
 
 usage: check_tool.py PATH-OF-SLUICE
 
@@ -8,11 +8,14 @@ written to a temporary folder and must be `not ok` with a certain text, above al
 supported yet never satisfies `rejected`.
 """
 import copy
+import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import xml.etree.ElementTree
 
 GOOD = {
@@ -146,6 +149,60 @@ def check(case, holds, output):
         print("not ok %s\n%s" % (case, output[:2000]))
 
 
+class Service(http.server.BaseHTTPRequestHandler):
+    """Answers with twice the `n` of the body, 404 elsewhere; keeps what it was asked."""
+
+    asked = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Service.asked.append((self.path, body, self.headers["Idempotency-Key"]))
+        text = json.dumps({"double": 2 * body["n"]} if self.path == "/double" else {}).encode()
+        self.send_response(200 if self.path == "/double" else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args):
+        pass
+
+
+def run_checks(program, folder, check):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def run(where, *args):
+        call = {"refName": "f", "arguments": {"n": "${ .n }"}}
+        path = os.path.join(folder, "run.json")
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(inject(functions=[{"name": "f", "type": "custom", "operation": "POST http://127.0.0.1:%d/%s" % (server.server_port, where)}],
+                             states=[{"name": "A", "type": "operation", "actions": [{"functionRef": call}], "transition": "B"},
+                                     {"name": "B", "type": "sleep", "duration": "PT1.5S", "end": True}]), out)
+        start = time.monotonic()
+        done = subprocess.run([program, "run", "--input", '{"n": 4}', *args, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=60)
+        return done.returncode, done.stdout, time.monotonic() - start
+
+    code, out, took = run("double")
+    check("run calls the service", code == 0 and json.loads(out) == {"n": 4, "double": 8} and took < 1.5, out)
+    check("once, with a key", len(Service.asked) == 1 and Service.asked[0][:2] == ("/double", {"n": 4}) and Service.asked[0][2], str(Service.asked))
+    code, out, took = run("double", "--real-time")
+    check("real time takes its time", code == 0 and took >= 1.5, "%s after %.2f s" % (out, took))
+    code, out, took = run("elsewhere")
+    check("a service's error faults", code == 1 and '"status":404' in out and out.startswith("faulted"), out)
+    before = len(Service.asked)
+    mocks = os.path.join(folder, "mocks.json")
+    with open(mocks, "w", encoding="utf-8") as file:
+        json.dump({"g": [{"return": 1}]}, file)
+    code, out, took = run("double", "--mocks", mocks)
+    check("with mocks nothing is called", code == 1 and "no mock answers this call of 'f'" in out and len(Service.asked) == before, out)
+    server.shutdown()
+    server.server_close()
+    code, out, took = run("double")
+    check("nobody listens", code == 1, out)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -185,7 +242,8 @@ def main():
         check("nothing to run is no success", run(os.path.join(folder, "empty"))[0] != 0, "")
         check("a path that is not there", run(os.path.join(folder, "nowhere"))[0] == 2, "")
         check("no path", run()[0] == 2, "")
-    total = len(CASES) + 8
+        run_checks(program, folder, check)
+    total = len(CASES) + 14
     print("%d passed, %d failed" % (total - failures, failures))
     sys.exit(1 if failures else 0)
 

@@ -1,16 +1,40 @@
-/* sluice-sim: runs seeds. `sluice-sim [-n COUNT] [--seed N] [--stop] [--trace] [--break RULE]`: COUNT seeds from N on (default 1 from 1). A failure
- * prints its seed and what was violated; `--seed N --trace` tells its story line by line. `--stop` ends
- * with the first failure. `--break RULE` takes a rule of common/base/rules.h away, in a build that can. */
+/* sluice-sim: runs seeds. A failure prints its seed, what was violated, and the fewest faults that still show it.
+ *
+ *   sluice-sim [-n COUNT] [--seed N] [--jobs J]   COUNT seeds from N on (default 1 from 1), in J processes
+ *     --trace               tells the story of the seed line by line
+ *     --stop                ends with the first failure
+ *     --no-shrink           a failure is not made smaller
+ *     --only-faults LIST    only these faults, by number ("none", "3,17"); --only-flows LIST only these workflows;
+ *     --steps N             the hostile phase lasts N steps: what a shrunk failure names
+ *     --break RULE          takes a rule of common/base/rules.h away, in a build that can; --rules lists them
+ *   sluice-sim --search FILE | --check FILE       which seed notices that a rule is gone (rules.sh)
+ *
+ * Exit code: 0 fine, 1 a seed was violated, 2 usage. */
 #include "tests/sim/sim.h"
 #include "common/base/rules.h"
 #include "common/dsl/dsl.h"
 #include "common/expr/expr.h"
 #include <getopt.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHRUNK_MAX 3 /* failures of a run that are made smaller */
 
 /* --- the run's own tools --- */
+
+/* A stream of its own for a part of the run, so that leaving a part out changes nothing in the others. */
+uint64_t sim_fork(struct sim *sim, uint64_t part, uint64_t number)
+{
+	uint64_t old = sim->random;
+	sim->random = sim->seed * 0x2545f4914f6cdd1du + part * 0x9e3779b97f4a7c15u + number * 0xd6e8feb86659fd93u;
+	sim_random(sim);
+	return old;
+}
 
 uint64_t sim_random(struct sim *sim) /* splitmix64 */
 {
@@ -33,9 +57,11 @@ bool sim_chance(struct sim *sim, int percent)
 void sim_tell(struct sim *sim, const char *fmt, ...)
 {
 	va_list ap;
-	if (!sim->trace)
+	if (sim->cut.story == SIM_STORY_NONE || (sim->cut.story == SIM_STORY_FAULTS && !sim->in_fault))
 		return;
 	printf("%6lld %9lld  ", (long long)sim->step, (long long)(sl_memory_now(sim->world) - SIM_START_MS));
+	if (sim->in_fault)
+		printf("fault %d: ", sim->fault_count);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
@@ -122,11 +148,13 @@ static void run(struct sim *sim)
 {
 	static const int amounts[] = {0, 4, 8, 15, 30};
 	sim->faults = amounts[sim_below(sim, 5)];
-	sim->early_window_ms = sim_chance(sim, 65) ? 60 * SIM_MINUTE_MS : sim_chance(sim, 50) ? 10000 : 0;
+	sim->early_window_ms = sim_chance(sim, 50) ? 60 * SIM_MINUTE_MS : sim_chance(sim, 40) ? 10000 : 0;
 	sim->may_cancel = sim_chance(sim, 20);
 	sim->small_ring = sim_chance(sim, 15);
 	make_world(sim);
+	uint64_t old = sim_fork(sim, 1, 0);
 	sim_load_make(sim);
+	sim->random = old;
 	add_procs(sim, SIM_COORDINATOR, 'c', 1 + sim_below(sim, 3));
 	add_procs(sim, SIM_EXECUTOR, 'x', 1 + sim_below(sim, 2));
 	add_procs(sim, SIM_TIMER, 't', 1 + sim_below(sim, 2));
@@ -134,33 +162,35 @@ static void run(struct sim *sim)
 	sim_quiet(sim, 100);
 	sim_schedule(sim);
 	sim_heal(sim);
-	if (sim->may_cancel) {
+	if (sim->may_cancel && !sim->wrong.len) {
 		sim_check_cancel_rest(sim);
 		sim_quiet(sim, SIM_MINUTE_MS);
 	}
 	if (!sim->wrong.len)
 		sim_check_outputs(sim);
-	if (!sim->wrong.len && !sim->given_up)
+	if (!sim->wrong.len && !sim->given_up) {
+		sim_procs_calm(sim);
 		sim_quiet(sim, 180 * SIM_MINUTE_MS);
+	}
 	if (!sim->wrong.len && !sim->given_up)
 		sim_check_left(sim);
 }
 
-static uint64_t given_up;
-
-static bool run_seed(uint64_t seed, bool trace)
+bool sim_run(uint64_t seed, const struct sim_cut *cut, struct sim_result *ret)
 {
 	struct sim *sim = calloc(1, sizeof(*sim));
 	sl_assert(sim);
 	sim->seed = sim->random = seed;
-	sim->trace = trace;
+	sim->cut = *cut;
+	sim->result = ret;
+	*ret = (struct sim_result){0};
 	sl_arena_init(&sim->arena);
 	sl_buf_init(&sim->wrong);
 	run(sim);
 	bool good = !sim->wrong.len;
-	if (!good)
+	if (!good && cut->story != SIM_STORY_FAULTS && !cut->quiet)
 		printf("seed %llu: violated\n%s", (unsigned long long)seed, sim->wrong.data);
-	given_up += sim->given_up;
+	ret->given_up = sim->given_up;
 	fflush(stdout);
 	sim_procs_free(sim);
 	sl_memory_backup_free(sim->backup);
@@ -169,11 +199,14 @@ static bool run_seed(uint64_t seed, bool trace)
 	sl_map_release(&sim->calls, NULL);
 	sl_map_release(&sim->tags, NULL);
 	sl_map_release(&sim->cancelled, NULL);
+	sl_map_release(&sim->faulted, NULL);
 	sl_buf_release(&sim->wrong);
 	sl_arena_release(&sim->arena);
 	free(sim);
 	return good;
 }
+
+/* --- many runs --- */
 
 static bool break_rule(const char *name)
 {
@@ -192,35 +225,166 @@ static bool break_rule(const char *name)
 	return false;
 }
 
+static void list_rules(void)
+{
+#define R(rule) puts(#rule);
+	SL_RULES(R)
+#undef R
+}
+
+/* What all processes of a run share. */
+struct shared {
+	_Atomic uint64_t next, run, bad, given_up;
+	_Atomic uint64_t at[SIM_JOBS_MAX]; /* seed that a worker is at */
+	_Atomic bool stop;
+};
+struct job {
+	struct sim_cut cut;
+	uint64_t first, count;
+	bool stop, shrink, search;
+	const char *table;
+	int jobs;
+	struct shared *shared;
+};
+
+static void one(struct job *job, uint64_t seed)
+{
+	struct sim_result result;
+	bool good = sim_run(seed, &job->cut, &result);
+	job->shared->run++;
+	job->shared->given_up += result.given_up;
+	if (good)
+		return;
+	job->shared->stop = job->stop;
+	if (job->shared->bad++ < SHRUNK_MAX && job->shrink)
+		sim_shrink(seed, &job->cut);
+	fflush(stdout);
+}
+
+static void work(struct job *job, int number)
+{
+	struct shared *shared = job->shared;
+	for (uint64_t n; !shared->stop && (n = shared->next++) < job->count;) {
+		shared->at[number] = job->first + n;
+		one(job, job->first + n);
+	}
+	shared->at[number] = 0;
+}
+
+static void leave(void)
+{
+	fflush(stdout);
+	sl_map_release(&plans, plan_unref);
+}
+
+static pid_t start_worker(struct job *job, int number)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	sl_assert(pid >= 0);
+	if (pid == 0) {
+		work(job, number);
+		leave();
+		exit(0);
+	}
+	return pid;
+}
+
+/* A worker that ends at a seed (an assertion of ours, a sanitizer) is a failure of that seed; another goes on. */
+static void died(struct job *job, int number)
+{
+	uint64_t seed = job->shared->at[number];
+	printf("seed %llu: violated\n  the process ended\n", (unsigned long long)seed);
+	job->shared->at[number] = 0;
+	job->shared->run++;
+	job->shared->stop = job->stop;
+	if (job->shared->bad++ < SHRUNK_MAX && job->shrink)
+		sim_shrink(seed, &job->cut);
+}
+
+static void run_jobs(struct job *job)
+{
+	pid_t pids[SIM_JOBS_MAX];
+	int status, left = job->jobs;
+	for (int i = 0; i < job->jobs; i++)
+		pids[i] = start_worker(job, i);
+	while (left > 0) {
+		pid_t pid = wait(&status);
+		int i = 0;
+		while (i < job->jobs && pids[i] != pid)
+			i++;
+		sl_assert(pid > 0 && i < job->jobs);
+		bool ended = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+		if (ended && !job->shared->at[i])
+			job->shared->bad++; /* not at a seed: a leak, found at the end */
+		if (ended && job->shared->at[i]) {
+			died(job, i);
+			pids[i] = start_worker(job, i);
+		} else {
+			left--;
+		}
+	}
+}
+
+static bool options(int argc, char **argv, struct job *job)
+{
+	static const struct option names[] = {{"seed", required_argument, NULL, 's'}, {"trace", no_argument, NULL, 't'},
+		{"count", required_argument, NULL, 'n'}, {"stop", no_argument, NULL, 'x'}, {"break", required_argument, NULL, 'b'},
+		{"jobs", required_argument, NULL, 'j'}, {"no-shrink", no_argument, NULL, 'k'}, {"only-faults", required_argument, NULL, 'f'},
+		{"only-flows", required_argument, NULL, 'w'}, {"steps", required_argument, NULL, 'p'},
+		{"search", required_argument, NULL, 'r'}, {"check", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+	int opt;
+	while ((opt = getopt_long(argc, argv, "n:j:", names, NULL)) != -1) {
+		switch (opt) {
+		case 's': job->first = strtoull(optarg, NULL, 10); break;
+		case 'n': job->count = strtoull(optarg, NULL, 10); break;
+		case 'j': job->jobs = (int)strtol(optarg, NULL, 10); break;
+		case 't': job->cut.story = SIM_STORY_ALL; break;
+		case 'x': job->stop = true; break;
+		case 'k': job->shrink = false; break;
+		case 'f': job->cut.faults = optarg; break;
+		case 'w': job->cut.flows = optarg; break;
+		case 'r':
+		case 'c':
+			job->table = optarg;
+			job->search = opt == 'r';
+			break;
+		case 'p': job->cut.steps = strtoll(optarg, NULL, 10); break;
+		case 'b':
+			if (!break_rule(optarg))
+				return false;
+			break;
+		default: return false;
+		}
+	}
+	return job->jobs >= 1 && job->jobs <= SIM_JOBS_MAX && optind == argc;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"seed", required_argument, NULL, 's'}, {"trace", no_argument, NULL, 't'},
-		{"count", required_argument, NULL, 'n'}, {"stop", no_argument, NULL, 'x'}, {"break", required_argument, NULL, 'b'}, {NULL, 0, NULL, 0}};
-	uint64_t first = 1, count = 1, bad = 0;
-	bool trace = false, stop = false;
-	int opt;
-	while ((opt = getopt_long(argc, argv, "n:", options, NULL)) != -1) {
-		if (opt == 's')
-			first = strtoull(optarg, NULL, 10);
-		else if (opt == 't')
-			trace = true;
-		else if (opt == 'x')
-			stop = true;
-		else if (opt == 'b' && !break_rule(optarg))
-			return 2;
-		else if (opt == 'b')
-			continue;
-		else if (opt == 'n')
-			count = strtoull(optarg, NULL, 10);
-		else
-			return 2;
+	struct job job = {.first = 1, .count = 1, .jobs = 1, .shrink = true};
+	if (argc == 2 && strcmp(argv[1], "--rules") == 0) {
+		list_rules();
+		return 0;
 	}
+	if (!options(argc, argv, &job))
+		return 2;
+	bool trace = job.cut.story == SIM_STORY_ALL;
 	sl_log_init("sim", trace ? SL_DEBUG : (enum sl_level)(SL_ERROR + 1), 0);
 	sl_map_init(&plans);
-	for (uint64_t seed = first; seed < first + count && !(stop && bad); seed++)
-		bad += !run_seed(seed, trace);
+	if (job.table)
+		return sim_rules(job.table, job.search, job.count, job.jobs);
+	job.shared = mmap(NULL, sizeof(*job.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sl_assert(job.shared != MAP_FAILED);
+	if (trace || job.count == 1)
+		for (uint64_t i = 0; i < job.count; i++)
+			one(&job, job.first + i);
+	else
+		run_jobs(&job);
 	printf("%llu seeds, %llu violated, %llu not judged because a record was given up after three crashes (R7)\n",
-		(unsigned long long)count, (unsigned long long)bad, (unsigned long long)given_up);
-	sl_map_release(&plans, plan_unref);
+		(unsigned long long)job.shared->run, (unsigned long long)job.shared->bad, (unsigned long long)job.shared->given_up);
+	bool bad = job.shared->bad > 0;
+	munmap(job.shared, sizeof(*job.shared));
+	leave();
 	return bad ? 1 : 0;
 }

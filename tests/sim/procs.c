@@ -32,7 +32,7 @@ void sim_proc_start(struct sim_proc *proc)
 	struct sl_diags diags;
 	sim_tell(proc->sim, "%s starts", proc->name);
 	proc->state = SIM_READING;
-	proc->zombie = proc->skewed = false;
+	proc->zombie = proc->skewed = proc->struck = false;
 	proc->plans = sl_plans_new();
 	sl_diags_init(&diags);
 	if (proc->kind != SIM_TIMER)
@@ -56,7 +56,9 @@ static int new_coordinator(struct sim_proc *proc, struct sl_diags *diags)
 		.seed = 1,
 		.wake = wake,
 		.fatal = fatal,
-		.arg = proc};
+		.arg = proc,
+		.stepping = sim_stepping,
+		.stepping_arg = proc};
 	sl_limits_default(&opt.limits);
 	opt.limits.early_window_ms = sim->early_window_ms;
 	opt.limits.retention_ms = 20 * SIM_MINUTE_MS;
@@ -94,7 +96,7 @@ static int new_timers(struct sim_proc *proc, struct sl_diags *diags)
 		.clock = sl_memory_clock(sim->world, proc->name),
 		.topics = &sim->topics,
 		.group = "sluice-timer",
-		.horizon_ms = sim->seed % 2 ? 0 : 2000,
+		.horizon_ms = sim->seed % 2 || sim->calm ? 0 : 2000, /* short: pages are read all the time */
 		.sweep_ms = 10 * SIM_MINUTE_MS,
 		.wake = wake,
 		.fatal = fatal,
@@ -191,6 +193,11 @@ bool sim_proc_turn(struct sim_proc *proc)
 		join(proc);
 	if (proc->co)
 		more = sl_coordinator_turn(proc->co) || more;
+	if (proc->struck) {
+		release(proc);
+		proc->back = proc->sim->calm ? 0 : proc->sim->step + sim_below(proc->sim, 60);
+		return true;
+	}
 	if (proc->ex)
 		more = sl_executor_turn(proc->ex) || more;
 	if (proc->tm)
@@ -200,6 +207,16 @@ bool sim_proc_turn(struct sim_proc *proc)
 		return true;
 	}
 	return more;
+}
+
+void sim_procs_calm(struct sim *sim)
+{
+	for (int i = 0; i < sim->proc_count; i++) {
+		if (sim->procs[i].kind != SIM_TIMER)
+			continue;
+		sim_proc_kill(&sim->procs[i], false);
+		sim_proc_start(&sim->procs[i]);
+	}
 }
 
 void sim_procs_free(struct sim *sim)

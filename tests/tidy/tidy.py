@@ -113,7 +113,8 @@ class Tree:
         else:
             out = [os.path.relpath(os.path.join(folder, name), self.root)
                    for folder, _, names in os.walk(self.root) for name in names]
-        return sorted(p for p in out if not p.startswith(("tests/tidy/samples/", "build/")))
+        others = ("tests/tidy/samples/", "tests/fuzz/corpus/", "tests/fuzz/crashes/", "build/")
+        return sorted(p for p in out if not p.startswith(others))
 
 
 def opening_comment(tree):

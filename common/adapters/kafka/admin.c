@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIBRARY_BATCH_MAX 1000000 /* librdkafka's batch.size */
+
 struct admin {
 	rd_kafka_t *rk;
 	rd_kafka_queue_t *queue;
@@ -221,17 +223,54 @@ static int check_settings(
 		const char *name = topic->settings[i], *want = topic->settings[i + 1], *have = entry_value(res, name);
 		if (have && setting_holds(name, want, have))
 			continue;
-		err = sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %s=%s and needs %s%s",
-			topic->name, name, have ? have : "(unknown)", at_least(name) ? "at least " : "", want);
+		const char *fmt = "topic %s has %s=%s and needs %s%s";
+		const char *bound = at_least(name) ? "at least " : "";
+		if (!topic->create_only)
+			err = sl_diag_error(diags, SL_EINVAL, SL_NOWHERE, NULL, fmt, topic->name, name,
+				have ? have : "(unknown)", bound, want);
+		else if (have)
+			sl_diag_warn(diags, SL_NOWHERE, NULL, fmt, topic->name, name, have, bound, want);
+		else
+			continue;
 		sl_diag_hint(diags, "kafka-configs.sh --alter --entity-type topics --entity-name %s --add-config %s=%s",
 			topic->name, name, want);
 	}
 	return err;
 }
 
+/* What librdkafka puts into one batch; a topic refuses a larger batch than its own limit, however small the records
+ * are. */
+static int64_t batch_bytes(const struct sl_kafka_options *opt)
+{
+	int64_t bytes = opt->batch_bytes_max ? (int64_t)opt->batch_bytes_max : INT64_MAX, set;
+	bytes = bytes < LIBRARY_BATCH_MAX ? bytes : LIBRARY_BATCH_MAX;
+	for (int i = 0; opt->settings && opt->settings[i] && opt->settings[i + 1]; i += 2)
+		if ((strcmp(opt->settings[i], "batch.size") == 0 ||
+			    strcmp(opt->settings[i], "producer.batch.size") == 0) &&
+			sl_int_parse(opt->settings[i + 1], &set) == 0)
+			bytes = set;
+	return bytes;
+}
+
+static void check_batch(const struct sl_kafka_topic *topic, const rd_kafka_ConfigResource_t *res,
+	const struct sl_kafka_options *opt, struct sl_diags *diags)
+{
+	const char *have = entry_value(res, "max.message.bytes");
+	int64_t bytes;
+	if (!have || sl_int_parse(have, &bytes) || bytes >= batch_bytes(opt))
+		return;
+	sl_diag_warn(diags, SL_NOWHERE, NULL,
+		"topic %s takes batches of %s bytes (max.message.bytes) and Sluice sends up to %lld (kafka.batch.size)",
+		topic->name, have, (long long)batch_bytes(opt));
+	sl_diag_hint(diags,
+		"set kafka.batch.size to %s, or kafka-configs.sh --alter --entity-type topics --entity-name %s "
+		"--add-config max.message.bytes=%lld",
+		have, topic->name, (long long)batch_bytes(opt));
+}
+
 /* One answer for all topics and the broker. */
-static int check_described(
-	rd_kafka_event_t *event, const struct sl_kafka_topic *topics, int count, struct sl_diags *diags)
+static int check_described(rd_kafka_event_t *event, const struct sl_kafka_topic *topics, int count,
+	const struct sl_kafka_options *opt, struct sl_diags *diags)
 {
 	size_t found;
 	int err = 0;
@@ -245,17 +284,20 @@ static int check_described(
 			continue;
 		}
 		for (int i = 0; i < count; i++) {
-			if (rd_kafka_ConfigResource_type(list[r]) != RD_KAFKA_RESOURCE_TOPIC || topics[i].create_only ||
+			if (rd_kafka_ConfigResource_type(list[r]) != RD_KAFKA_RESOURCE_TOPIC ||
 				strcmp(topics[i].name, name) != 0)
 				continue;
 			int e = check_settings(&topics[i], list[r], diags);
+			if (!e)
+				check_batch(&topics[i], list[r], opt, diags);
 			err = e ? e : err;
 		}
 	}
 	return err;
 }
 
-static int describe(struct admin *admin, const struct sl_kafka_topic *topics, int count, struct sl_diags *diags)
+static int describe(struct admin *admin, const struct sl_kafka_topic *topics, int count,
+	const struct sl_kafka_options *opt, struct sl_diags *diags)
 {
 	rd_kafka_ConfigResource_t **list = calloc((size_t)count + 1, sizeof(void *));
 	sl_assert(list);
@@ -265,7 +307,7 @@ static int describe(struct admin *admin, const struct sl_kafka_topic *topics, in
 	rd_kafka_DescribeConfigs(admin->rk, list, (size_t)count, options, admin->queue);
 	rd_kafka_AdminOptions_destroy(options);
 	rd_kafka_event_t *event = await(admin, diags);
-	int err = event ? check_described(event, topics, count, diags) : SL_EUNREACHABLE;
+	int err = event ? check_described(event, topics, count, opt, diags) : SL_EUNREACHABLE;
 	if (event)
 		rd_kafka_event_destroy(event);
 	rd_kafka_ConfigResource_destroy_array(list, (size_t)count);
@@ -313,12 +355,12 @@ static int check_partitions(const struct sl_kafka_topic *topic, int32_t have, st
 	if (have == topic->partitions || topic->partitions == 0 ||
 		(!topic->partitions_exact && have > topic->partitions))
 		return 0;
-	sl_diag_error(diags, SL_ECONFIG, SL_NOWHERE, NULL, "topic %s has %d partitions and needs %s%d", topic->name,
+	sl_diag_error(diags, SL_EINVAL, SL_NOWHERE, NULL, "topic %s has %d partitions and needs %s%d", topic->name,
 		have, topic->partitions_exact ? "" : "at least ", topic->partitions);
 	if (topic->partitions_exact)
 		sl_diag_hint(diags,
 			"their number is fixed when the topic is created: it decides where every instance lives");
-	return SL_ECONFIG;
+	return SL_EINVAL;
 }
 
 int sl_kafka_topics_check(const struct sl_kafka_options *opt, const struct sl_kafka_topic *topics, int count,
@@ -339,19 +381,38 @@ int sl_kafka_topics_check(const struct sl_kafka_options *opt, const struct sl_ka
 	for (int i = 0; !err && i < count; i++) {
 		int e = check_partitions(&topics[i], have[i], diags);
 		missing += e == SL_ENOTFOUND;
-		wrong += e == SL_ECONFIG;
+		wrong += e == SL_EINVAL;
 		if (have[i] > 0)
 			there[there_count++] = topics[i];
 	}
 	if (!err && there_count > 0)
-		err = describe(&admin, there, there_count, diags);
+		err = describe(&admin, there, there_count, opt, diags);
 	if (err != SL_EUNREACHABLE)
 		describe_broker(&admin, diags);
-	if (!err || err == SL_ECONFIG)
-		err = missing ? SL_ENOTFOUND : wrong ? SL_ECONFIG : err;
+	if (!err || err == SL_EINVAL)
+		err = missing ? SL_ENOTFOUND : wrong ? SL_EINVAL : err;
 	free(names);
 	free(have);
 	free(there);
 	admin_close(&admin);
 	return err;
+}
+
+int sl_kafka_test_setting(const struct sl_kafka_options *opt, const char *topic, const char *name, const char *value)
+{
+	struct admin admin;
+	int err = admin_open(&admin, opt, 0, NULL);
+	if (err)
+		return err;
+	rd_kafka_ConfigResource_t *res = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
+	rd_kafka_ConfigResource_set_config(res, name, value);
+	rd_kafka_AdminOptions_t *options = options_new(&admin, RD_KAFKA_ADMIN_OP_ALTERCONFIGS);
+	rd_kafka_AlterConfigs(admin.rk, &res, 1, options, admin.queue);
+	rd_kafka_AdminOptions_destroy(options);
+	rd_kafka_ConfigResource_destroy(res);
+	rd_kafka_event_t *event = await(&admin, NULL);
+	if (event)
+		rd_kafka_event_destroy(event);
+	admin_close(&admin);
+	return event ? 0 : SL_EUNREACHABLE;
 }

@@ -1,5 +1,6 @@
 /* The broker object on librdkafka: settings, logging, what the cluster's errors mean, the port's function table. */
 #include "common/adapters/kafka/client.h"
+#include "common/adapters/kafka/consumer.h"
 #include "common/base/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -140,8 +141,9 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 	if (err == RD_KAFKA_RESP_ERR__FATAL) {
 		if (rk == kafka->producer) {
 			char text[256];
-			rd_kafka_fatal_error(rk, text, sizeof(text));
-			sl_kafka_client_log(kafka, 4, "the producer must be made anew: %s", text);
+			rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(rk, text, sizeof(text));
+			if (fatal != RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE) /* the refused record tells */
+				sl_kafka_client_log(kafka, 4, "the producer must be made anew: %s", text);
 			kafka->broken = true;
 		}
 		return; /* a consumer's arrives as its message */
@@ -158,8 +160,10 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 static void on_log(const rd_kafka_t *rk, int level, const char *fac, const char *text)
 {
 	struct kafka *kafka = rd_kafka_opaque(rk);
-	/* Connection trouble is told once by on_error; librdkafka would repeat it for each connection. */
-	if (kafka->closing || strcmp(fac, "FAIL") == 0 || strcmp(fac, "ERROR") == 0)
+	/* Trouble is told once by on_error and by whoever goes on from it; librdkafka would repeat it for each
+	 * connection. */
+	if (kafka->closing || strcmp(fac, "FAIL") == 0 || strcmp(fac, "ERROR") == 0 || strcmp(fac, "FATAL") == 0 ||
+		(strcmp(fac, "CONFWARN") == 0 && strstr(text, "enable.gapless.guarantee")))
 		return;
 	sl_kafka_client_log(kafka, level, "librdkafka: %s: %s", fac, text);
 }
@@ -212,8 +216,8 @@ static int client_partitions(struct sl_broker *base, const char *name, int32_t *
 {
 	struct kafka *kafka = (struct kafka *)base;
 	struct ktopic *topic = sl_kafka_client_topic(kafka, name);
-	if (topic->partitions > 0) {
-		*ret_count = topic->partitions;
+	if (topic->fixed > 0 || topic->partitions > 0) {
+		*ret_count = topic->fixed > 0 ? topic->fixed : topic->partitions;
 		return 0;
 	}
 	if (!topic->rkt)
@@ -248,11 +252,19 @@ static int client_watermarks(
 	return sl_kafka_client_err(err);
 }
 
+void sl_kafka_fix_partitions(struct sl_broker *broker, const char *name, int32_t count)
+{
+	struct ktopic *topic = sl_kafka_client_topic((struct kafka *)broker, name);
+	topic->fixed = count;
+	topic->partitions = 0;
+}
+
 bool sl_kafka_reachable(struct sl_broker *broker, const char **ret_text)
 {
 	struct kafka *kafka = (struct kafka *)broker;
-	*ret_text = kafka->down ? kafka->trouble.data : "";
-	return !kafka->down;
+	const char *refused = sl_kafka_producer_refused(kafka);
+	*ret_text = kafka->down || kafka->stalled ? kafka->trouble.data : refused ? refused : "";
+	return !kafka->down && !kafka->stalled && !refused;
 }
 
 void sl_kafka_queued(struct sl_broker *broker, int *ret_count, size_t *ret_bytes)
@@ -290,6 +302,7 @@ static void tick(uv_timer_t *timer)
 	struct kafka *kafka = timer->data;
 	probe(kafka);
 	sl_kafka_producer_serve(kafka);
+	sl_kafka_producer_tick(kafka);
 	for (struct sl_consumer *con = kafka->consumers, *next; con; con = next) {
 		next = sl_kafka_consumer_next(con);
 		sl_kafka_consumer_tick(con);
@@ -302,6 +315,7 @@ static void topic_free(void *value)
 	if (topic->rkt)
 		rd_kafka_topic_destroy(topic->rkt);
 	free(topic->name);
+	free(topic->refused);
 	free(topic);
 }
 
@@ -360,6 +374,8 @@ static void options_copy(struct kafka *kafka, const struct sl_kafka_options *opt
 	kafka->instance_id = sl_kafka_client_str(opt->instance_id);
 	kafka->compression = sl_kafka_client_str(opt->compression ? opt->compression : "lz4");
 	kafka->message_bytes_max = opt->message_bytes_max ? opt->message_bytes_max : 5u << 20;
+	kafka->batch_bytes_max = opt->batch_bytes_max;
+	kafka->keep_refused = opt->keep_refused;
 	kafka->linger_ms = opt->linger_ms ? opt->linger_ms : 2;
 	kafka->session_timeout_ms = opt->session_timeout_ms ? opt->session_timeout_ms : 10000;
 	kafka->queue_max = opt->queue_max ? opt->queue_max : 100000;

@@ -19,6 +19,7 @@ struct pending {
 	struct sl_header *headers;
 	int header_count;
 	size_t bytes;
+	uint64_t since; /* loop time when it was produced */
 	sl_delivered_fn delivered;
 	void *arg;
 	int err; /* refused before it was sent */
@@ -28,6 +29,11 @@ struct ktopic {
 	char *name;
 	rd_kafka_topic_t *rkt; /* of the present producer; NULL: not yet */
 	int32_t partitions;    /* 0: not known yet */
+	int32_t fixed;	       /* 0: as many as there are; else those from here on are not used */
+	/* Refused by the broker: what there is for the topic waits here, in order, until held_until. */
+	struct pending *held_first, *held_last;
+	uint64_t held_until;
+	char *refused; /* why, and what to do; NULL: it takes records */
 };
 
 struct kafka {
@@ -37,7 +43,8 @@ struct kafka {
 	char *brokers, *client_id, *instance_id, *compression;
 	char **settings;
 	int setting_count;
-	size_t message_bytes_max, queue_bytes_max;
+	size_t message_bytes_max, batch_bytes_max, queue_bytes_max;
+	bool keep_refused;
 	int linger_ms, session_timeout_ms, queue_max;
 	bool stamp_at_intake;
 	void (*log)(void *arg, int level, const char *text);
@@ -55,6 +62,8 @@ struct kafka {
 	size_t pending_bytes;
 	struct pending *refused; /* to be told in the next turn (through next) */
 	bool broken;		 /* fatal error: a new producer is due */
+	bool stalled;		 /* trouble tells of records that are not confirmed */
+	uint64_t down_at;	 /* loop time when it was last down */
 	uint64_t broken_at;	 /* loop time of the last exchange */
 	bool down, closing, serving;
 	uint64_t probed_at; /* loop time of the last question while down */
@@ -85,6 +94,10 @@ int sl_kafka_producer_produce(
 	struct sl_broker *broker, const struct sl_record *rec, sl_delivered_fn delivered, void *arg);
 void sl_kafka_producer_kick(struct sl_broker *broker);
 void sl_kafka_producer_serve(void *kafka);
+/* What waits for time alone. */
+void sl_kafka_producer_tick(struct kafka *kafka);
+/* NULL: every topic takes what is produced. */
+const char *sl_kafka_producer_refused(struct kafka *kafka);
 void sl_kafka_producer_stop(struct kafka *kafka, int timeout_ms);
 
 /* --- consumer.c --- */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define CLOSE_MS 1500
+#define FENCED_AGAIN_MS 60000 /* within: somebody else really has our name */
 
 static const uint64_t one = 1;
 
@@ -80,6 +81,25 @@ static void fatal(struct sl_consumer *con, int err, const char *text)
 	sl_kafka_consumer_news(con, NEWS_FATAL, -1, err, text);
 }
 
+/* A static member whose session ended while Kafka was away is fenced by its own rejoin: librdkafka's consumer is dead
+ * then, and a new one gets the partitions. If that one is fenced as well, another process really has our name. */
+static void fenced(struct sl_consumer *con)
+{
+	uint64_t now = uv_now(con->kafka->loop);
+	if (con->remake || con->failed)
+		return; /* told in several ways */
+	if (con->remade_at && now - con->remade_at < FENCED_AGAIN_MS) {
+		fatal(con, SL_EFENCED,
+			"another process has joined the group under the same instance id; give each process its own");
+		return;
+	}
+	sl_kafka_client_log(con->kafka, 4,
+		"group %s no longer knows this member under its instance id: its session ended while Kafka was away or "
+		"this process stood still; joining anew",
+		con->group ? con->group : "");
+	con->remake = true;
+}
+
 static void out_of_range(struct sl_consumer *con, const rd_kafka_message_t *msg)
 {
 	struct sl_buf text;
@@ -108,14 +128,11 @@ void sl_kafka_consumer_error(struct sl_consumer *con, const rd_kafka_message_t *
 		return;
 	case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
 	case RD_KAFKA_RESP_ERR__FENCED:
-		fatal(con, SL_EFENCED,
-			"another process has joined the group under the same instance id; give each process its own");
+		fenced(con);
 		return;
 	case RD_KAFKA_RESP_ERR__FATAL:
 		if (rd_kafka_fatal_error(con->rk, text, sizeof(text)) == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
-			fatal(con, SL_EFENCED,
-				"another process has joined the group under the same instance id; give each process "
-				"its own");
+			fenced(con);
 		else
 			fatal(con, SL_ECONFIG, text);
 		return;
@@ -179,11 +196,20 @@ static void log_error(const struct kafka *kafka, const char *what, rd_kafka_erro
 	rd_kafka_error_destroy(error);
 }
 
+/* Nobody is told of partitions that were added to a topic whose number is fixed. */
+static bool unused(const struct sl_consumer *con, const char *name, int32_t partition)
+{
+	const struct ktopic *topic = sl_map_get(&con->kafka->topics, name);
+	return topic && topic->fixed > 0 && partition >= topic->fixed;
+}
+
 /* Every partition gets an explicit offset, so that librdkafka asks nobody for one, and is paused until start(). */
 static void take_partitions(struct sl_consumer *con, rd_kafka_topic_partition_list_t *parts, bool incremental)
 {
 	for (int i = 0; i < parts->cnt; i++) {
 		parts->elems[i].offset = 0;
+		if (unused(con, parts->elems[i].topic, parts->elems[i].partition))
+			continue;
 		source_add(con, parts->elems[i].topic, parts->elems[i].partition);
 	}
 	rd_kafka_pause_partitions(con->rk, parts);
@@ -193,7 +219,8 @@ static void take_partitions(struct sl_consumer *con, rd_kafka_topic_partition_li
 		sl_kafka_client_log(con->kafka, 4, "taking partitions: %s", rd_kafka_err2str(rd_kafka_last_error()));
 	rd_kafka_pause_partitions(con->rk, parts);
 	for (int i = 0; i < parts->cnt; i++)
-		sl_kafka_consumer_news(con, NEWS_ASSIGNED, parts->elems[i].partition, 0, parts->elems[i].topic);
+		if (!unused(con, parts->elems[i].topic, parts->elems[i].partition))
+			sl_kafka_consumer_news(con, NEWS_ASSIGNED, parts->elems[i].partition, 0, parts->elems[i].topic);
 }
 
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *parts, void *opaque)
@@ -205,6 +232,7 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic
 	bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
 	if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && con) {
 		sl_kafka_client_up(kafka);
+		con->joined = true;
 		take_partitions(con, parts, cooperative);
 		return;
 	}
@@ -239,114 +267,7 @@ static void assign_all(struct sl_consumer *con)
 	rd_kafka_topic_partition_list_destroy(parts);
 }
 
-/* --- serving --- */
-
-void sl_kafka_consumer_serve(void *arg)
-{
-	struct sl_consumer *con = arg;
-	if (con->serving || con->closed)
-		return;
-	con->serving = true;
-	rd_kafka_message_t *msg;
-	while ((msg = rd_kafka_consumer_poll(con->rk, 0)) != NULL) {
-		if (msg->err)
-			sl_kafka_consumer_error(con, msg);
-		else
-			fatal(con, SL_EBUG, "a record came by the consumer's main queue; start again");
-		rd_kafka_message_destroy(msg);
-	}
-	sl_kafka_consumer_seek_again(con);
-	tell(con);
-	bool readable = false;
-	for (int i = 0; !con->closed && i < con->source_count; i++) {
-		struct source *src = con->sources[i];
-		src->ready = true;
-		readable = readable || (src->started && !src->paused);
-	}
-	if (readable)
-		con->events.readable(con->events.arg);
-	con->serving = false;
-}
-
-void sl_kafka_consumer_tick(struct sl_consumer *con)
-{
-	if (con->assigning)
-		assign_all(con);
-	sl_kafka_consumer_serve(con);
-}
-
-/* --- life --- */
-
-static void consumer_freed(void *arg, bool cancelled)
-{
-	(void)cancelled;
-	free(arg);
-}
-
-static void release_all(struct sl_consumer *con)
-{
-	for (int i = 0; i < con->source_count; i++)
-		source_free(con->sources[i]);
-	free(con->sources);
-	con->sources = NULL;
-	con->source_count = 0;
-	while (con->news) {
-		struct news *news = con->news;
-		con->news = news->next;
-		free(news->text);
-		free(news);
-	}
-	for (int i = 0; i < con->topic_count; i++)
-		free(con->topics[i]);
-	free(con->topics);
-	free(con->group);
-}
-
-static void commits_free(struct offset_commit *commit)
-{
-	while (commit) {
-		struct offset_commit *next = commit->next;
-		free(commit);
-		commit = next;
-	}
-}
-
-/* Leaving takes one request; a broker that does not answer must not hold up the end of a service. */
-static void leave(struct sl_consumer *con)
-{
-	rd_kafka_error_t *error = rd_kafka_consumer_close_queue(con->rk, con->main);
-	if (error) {
-		rd_kafka_error_destroy(error);
-		return;
-	}
-	uint64_t end = uv_hrtime() + CLOSE_MS * 1000000ull;
-	while (!rd_kafka_consumer_closed(con->rk) && uv_hrtime() < end) {
-		rd_kafka_message_t *msg = rd_kafka_consume_queue(con->main, 20);
-		if (msg)
-			rd_kafka_message_destroy(msg);
-	}
-}
-
-void sl_kafka_consumer_close(struct sl_consumer *con)
-{
-	con->closed = true;
-	struct sl_consumer **at = &con->kafka->consumers;
-	while (*at && *at != con)
-		at = &(*at)->next;
-	if (*at)
-		*at = con->next;
-	sl_kafka_consumer_handles_free(con);
-	release_all(con);
-	leave(con);
-	rd_kafka_queue_io_event_enable(con->main, -1, NULL, 0);
-	rd_kafka_queue_destroy(con->main);
-	rd_kafka_destroy_flags(con->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-	commits_free(con->commits);
-	commits_free(con->finished);
-	sl_wake_free(con->wake);
-	/* Its own callback may have closed it: the memory stays for the rest of this turn. */
-	sl_later_add(con->kafka->later, consumer_freed, con);
-}
+/* --- librdkafka's consumer --- */
 
 static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *diags)
 {
@@ -398,6 +319,219 @@ static int join(struct sl_consumer *con)
 	return err ? SL_ECONFIG : 0;
 }
 
+/* NULL, or why there is none. */
+static const char *open_client(struct sl_consumer *con, struct sl_diags *diags, char *text, size_t size)
+{
+	rd_kafka_conf_t *conf = consumer_conf(con, diags);
+	rd_kafka_t *rk = conf ? rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, size) : NULL;
+	if (!rk) {
+		if (conf)
+			rd_kafka_conf_destroy(conf);
+		return conf ? text : sl_diags_first(diags);
+	}
+	con->rk = rk;
+	rd_kafka_poll_set_consumer(con->rk);
+	con->main = rd_kafka_queue_get_consumer(con->rk);
+	rd_kafka_set_log_queue(con->rk, NULL);
+	rd_kafka_queue_io_event_enable(con->main, sl_wake_fd(con->wake), &one, sizeof(one));
+	return NULL;
+}
+
+static void drop_sources(struct sl_consumer *con)
+{
+	for (int i = 0; i < con->source_count; i++)
+		source_free(con->sources[i]);
+	con->source_count = 0;
+}
+
+/* Records in the service's hands point into the old consumer: it goes when the last one is released. */
+static void retire(struct sl_consumer *con)
+{
+	struct retired *old = sl_kafka_client_alloc(sizeof(*old));
+	old->rk = con->rk;
+	for (struct handle *handle = con->used; handle; handle = handle->next) {
+		if (handle->of)
+			continue;
+		handle->of = old;
+		old->handles++;
+	}
+	old->next = con->retired;
+	con->retired = old;
+	rd_kafka_queue_io_event_enable(con->main, -1, NULL, 0);
+	rd_kafka_queue_destroy(con->main);
+	con->main = NULL;
+	con->rk = NULL;
+}
+
+static void reap(struct sl_consumer *con)
+{
+	for (struct retired **at = &con->retired; *at;) {
+		struct retired *old = *at;
+		if (old->handles) {
+			at = &old->next;
+			continue;
+		}
+		*at = old->next;
+		rd_kafka_destroy_flags(old->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+		free(old);
+	}
+}
+
+/* The service sees its partitions revoked and, when the group has us back, assigned again. Commits on their way are
+ * refused. */
+static void remake(struct sl_consumer *con)
+{
+	char text[512];
+	struct sl_diags diags;
+	con->remake = con->joined = false;
+	con->remade_at = uv_now(con->kafka->loop);
+	for (int i = 0; i < con->source_count; i++)
+		sl_kafka_consumer_news(con, NEWS_REVOKED, con->sources[i]->partition, 0, con->sources[i]->topic);
+	drop_sources(con);
+	retire(con);
+	while (con->commits) {
+		struct offset_commit *commit = con->commits;
+		con->commits = commit->next;
+		commit->err = SL_EFENCED;
+		commit->next = NULL;
+		*con->finished_last = commit;
+		con->finished_last = &commit->next;
+	}
+	sl_diags_init(&diags);
+	if (open_client(con, &diags, text, sizeof(text)) || join(con))
+		sl_bug(__FILE__, __LINE__, "settings that were right are wrong now");
+	sl_diags_release(&diags);
+}
+
+/* --- serving --- */
+
+void sl_kafka_consumer_serve(void *arg)
+{
+	struct sl_consumer *con = arg;
+	if (con->serving || con->closed)
+		return;
+	con->serving = true;
+	rd_kafka_message_t *msg;
+	while ((msg = rd_kafka_consumer_poll(con->rk, 0)) != NULL) {
+		if (msg->err)
+			sl_kafka_consumer_error(con, msg);
+		else
+			fatal(con, SL_EBUG, "a record came by the consumer's main queue; start again");
+		rd_kafka_message_destroy(msg);
+	}
+	if (con->remake)
+		remake(con);
+	reap(con);
+	sl_kafka_consumer_seek_again(con);
+	tell(con);
+	bool readable = false;
+	for (int i = 0; !con->closed && i < con->source_count; i++) {
+		struct source *src = con->sources[i];
+		src->ready = true;
+		readable = readable || (src->started && !src->paused);
+	}
+	if (readable)
+		con->events.readable(con->events.arg);
+	con->serving = false;
+}
+
+void sl_kafka_consumer_tick(struct sl_consumer *con)
+{
+	if (con->assigning)
+		assign_all(con);
+	sl_kafka_consumer_serve(con);
+}
+
+/* --- life --- */
+
+static void consumer_freed(void *arg, bool cancelled)
+{
+	(void)cancelled;
+	free(arg);
+}
+
+static void release_all(struct sl_consumer *con)
+{
+	drop_sources(con);
+	free(con->sources);
+	con->sources = NULL;
+	while (con->news) {
+		struct news *news = con->news;
+		con->news = news->next;
+		free(news->text);
+		free(news);
+	}
+	for (int i = 0; i < con->topic_count; i++)
+		free(con->topics[i]);
+	free(con->topics);
+	free(con->group);
+}
+
+static void commits_free(struct offset_commit *commit)
+{
+	while (commit) {
+		struct offset_commit *next = commit->next;
+		free(commit);
+		commit = next;
+	}
+}
+
+/* Leaving takes one request; a broker that does not answer must not hold up the end of a service. */
+static void leave(struct sl_consumer *con)
+{
+	rd_kafka_error_t *error = rd_kafka_consumer_close_queue(con->rk, con->main);
+	if (error) {
+		rd_kafka_error_destroy(error);
+		return;
+	}
+	uint64_t end = uv_hrtime() + CLOSE_MS * 1000000ull;
+	while (!rd_kafka_consumer_closed(con->rk) && uv_hrtime() < end) {
+		rd_kafka_message_t *msg = rd_kafka_consume_queue(con->main, 20);
+		if (msg)
+			rd_kafka_message_destroy(msg);
+	}
+}
+
+const char *sl_kafka_joining(const struct sl_broker *broker)
+{
+	const struct kafka *kafka = (const struct kafka *)broker;
+	for (const struct sl_consumer *con = kafka->consumers; con; con = con->next)
+		if (con->group && !con->joined)
+			return con->group;
+	return NULL;
+}
+
+/* librdkafka before 2.3.0 aborts the process when a consumer is destroyed whose group had just made it the leader (its
+ * issue 4312). One that leaves before the group has let it in may be that: it is left behind, silent, until the process
+ * ends. */
+static bool may_destroy(const struct sl_consumer *con)
+{
+	return con->joined || !con->group || rd_kafka_version() >= 0x02030000;
+}
+
+void sl_kafka_consumer_close(struct sl_consumer *con)
+{
+	con->closed = true;
+	struct sl_consumer **at = &con->kafka->consumers;
+	while (*at && *at != con)
+		at = &(*at)->next;
+	if (*at)
+		*at = con->next;
+	sl_kafka_consumer_handles_free(con);
+	release_all(con);
+	leave(con);
+	rd_kafka_queue_io_event_enable(con->main, -1, NULL, 0);
+	rd_kafka_queue_destroy(con->main);
+	if (may_destroy(con))
+		rd_kafka_destroy_flags(con->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	reap(con);
+	commits_free(con->commits);
+	commits_free(con->finished);
+	sl_wake_free(con->wake);
+	/* Its own callback may have closed it: the memory stays for the rest of this turn. */
+	sl_later_add(con->kafka->later, consumer_freed, con);
+}
+
 int sl_kafka_consumer_new(struct sl_broker *base, const struct sl_consumer_options *opt, struct sl_consumer **ret)
 {
 	struct kafka *kafka = (struct kafka *)base;
@@ -413,23 +547,17 @@ int sl_kafka_consumer_new(struct sl_broker *base, const struct sl_consumer_optio
 	con->topics = sl_kafka_client_alloc(sizeof(char *) * (size_t)(opt->topic_count + 1));
 	for (int i = 0; i < opt->topic_count; i++)
 		con->topics[con->topic_count++] = sl_kafka_client_str(opt->topics[i]);
-	rd_kafka_conf_t *conf = consumer_conf(con, &diags);
-	con->rk = conf ? rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text)) : NULL;
-	if (!con->rk) {
-		sl_kafka_client_log(kafka, 3, "%s", conf ? text : sl_diags_first(&diags));
-		if (conf)
-			rd_kafka_conf_destroy(conf);
-		sl_diags_release(&diags);
+	con->wake = sl_wake_new(kafka->loop, sl_kafka_consumer_serve, con);
+	const char *why = open_client(con, &diags, text, sizeof(text));
+	if (why)
+		sl_kafka_client_log(kafka, 3, "%s", why);
+	sl_diags_release(&diags);
+	if (why) {
+		sl_wake_free(con->wake);
 		release_all(con);
 		free(con);
 		return SL_ECONFIG;
 	}
-	sl_diags_release(&diags);
-	con->wake = sl_wake_new(kafka->loop, sl_kafka_consumer_serve, con);
-	rd_kafka_poll_set_consumer(con->rk);
-	con->main = rd_kafka_queue_get_consumer(con->rk);
-	rd_kafka_set_log_queue(con->rk, NULL);
-	rd_kafka_queue_io_event_enable(con->main, sl_wake_fd(con->wake), &one, sizeof(one));
 	con->next = kafka->consumers;
 	kafka->consumers = con;
 	if (opt->group) {

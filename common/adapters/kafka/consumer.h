@@ -19,8 +19,15 @@ struct source { /* a partition that is ours */
 	int64_t time_ms; /* last stamp at intake */
 };
 
+struct retired { /* a librdkafka consumer that was replaced: lives until the service has released its records */
+	struct retired *next;
+	rd_kafka_t *rk;
+	int handles;
+};
+
 struct handle { /* a record in the service's hands */
 	struct handle *prev, *next;
+	struct retired *of; /* NULL: of the present consumer */
 	rd_kafka_message_t *msg;
 	int header_cap;
 	struct sl_header *headers;
@@ -57,6 +64,10 @@ struct sl_consumer {
 	int source_count, turn, run; /* poll: whose turn, how many records in a row */
 	bool assigning;		     /* no group: partitions are not known yet */
 	bool closed, serving, failed;
+	bool joined;	    /* the group has told its partitions, be it none */
+	bool remake;	    /* fenced by its own name: a new librdkafka consumer is due */
+	uint64_t remade_at; /* loop time; 0: never */
+	struct retired *retired;
 	struct news *news, **news_last;
 	struct handle *used, *spare;
 	struct offset_commit *commits;			 /* on the way */

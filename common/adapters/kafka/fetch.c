@@ -116,6 +116,9 @@ void sl_kafka_consumer_release(struct sl_consumer *con, void *ptr)
 		handle->next->prev = handle->prev;
 	rd_kafka_message_destroy(handle->msg);
 	handle->msg = NULL;
+	if (handle->of)
+		handle->of->handles--;
+	handle->of = NULL;
 	handle->next = con->spare;
 	con->spare = handle;
 }

@@ -2,7 +2,11 @@
  * sent again in order (R12).
  *
  * Records wait in one list until they are confirmed: [handed to librdkafka ... | unsent ...]. librdkafka does not copy
- * values; it reads them from the list's blocks. */
+ * values; it reads them from the list's blocks.
+ *
+ * A record that the broker refuses (keep_refused) must not be overtaken by later ones of its partition, or receivers
+ * would take it for an old one (R6). librdkafka's gapless guarantee makes the refusal a fatal error; then all records
+ * of that topic are held in a list of the topic's own, and tried again after a pause while the other topics go on. */
 #include "common/adapters/kafka/client.h"
 #include "common/base/log.h"
 #include <stdio.h>
@@ -11,6 +15,9 @@
 
 #define REMAKE_PAUSE_MS 500	    /* between two new producers */
 #define LIBRARY_QUEUE_MAX "1000000" /* our own bounds come first */
+#define LIBRARY_BATCH_MAX 1000000   /* librdkafka's batch.size */
+#define REFUSED_PAUSE_MS 2000
+#define STALLED_MS 10000 /* unconfirmed for so long while brokers answer: people should know */
 
 static void unlink_pending(struct kafka *kafka, struct pending *p)
 {
@@ -45,6 +52,111 @@ static int verdict(rd_kafka_resp_err_t err)
 	return code == SL_ETOOBIG || code == SL_EREFUSED ? code : 0;
 }
 
+/* --- refusals that people can mend --- */
+
+static void advise(const struct kafka *kafka, const struct ktopic *topic, rd_kafka_resp_err_t err, struct sl_buf *text)
+{
+	sl_buf_printf(text, "topic %s refuses records: %s; nothing is lost, they are sent again until it takes them. ",
+		topic->name, rd_kafka_err2str(err));
+	if (sl_kafka_client_err(err) == SL_ETOOBIG)
+		sl_buf_printf(text,
+			"Raise its max.message.bytes: kafka-configs.sh --alter --entity-type topics --entity-name %s "
+			"--add-config max.message.bytes=%zu",
+			topic->name, kafka->message_bytes_max);
+	else if (sl_kafka_client_err(err) == SL_ENOTFOUND)
+		sl_buf_adds(text, "Create it: sluice topics create");
+	else if (err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+		 err == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
+		sl_buf_adds(text, "Give this user the right to write to it");
+	else
+		sl_buf_adds(text, "Look at the topic's settings (sluice topics check) and at the broker's log");
+}
+
+static void hold(struct kafka *kafka, struct ktopic *topic, rd_kafka_resp_err_t err)
+{
+	struct sl_buf text;
+	sl_buf_init(&text);
+	advise(kafka, topic, err, &text);
+	if (!topic->refused || strcmp(topic->refused, text.data) != 0) {
+		sl_kafka_client_log(kafka, 3, "%s", text.data);
+		free(topic->refused);
+		topic->refused = sl_kafka_client_str(text.data);
+	}
+	sl_buf_release(&text);
+	topic->held_until = uv_now(kafka->loop) + REFUSED_PAUSE_MS;
+	kafka->broken = true;
+}
+
+static void taken_again(struct kafka *kafka, struct ktopic *topic)
+{
+	sl_kafka_client_log(kafka, 6, "topic %s takes records again", topic->name);
+	free(topic->refused);
+	topic->refused = NULL;
+}
+
+const char *sl_kafka_producer_refused(struct kafka *kafka)
+{
+	sl_map_each(&kafka->topics, e)
+	{
+		const struct ktopic *topic = e->value;
+		if (topic->refused)
+			return topic->refused;
+	}
+	return NULL;
+}
+
+static void hold_back(struct ktopic *topic, struct pending *p)
+{
+	p->next = NULL;
+	p->prev = topic->held_last;
+	if (topic->held_last)
+		topic->held_last->next = p;
+	else
+		topic->held_first = p;
+	topic->held_last = p;
+}
+
+/* Out of the list goes what belongs to held topics; the counts stay. */
+static void split(struct kafka *kafka)
+{
+	uint64_t now = uv_now(kafka->loop);
+	struct pending *p = kafka->first;
+	kafka->first = kafka->last = NULL;
+	for (struct pending *next; p; p = next) {
+		next = p->next;
+		if (p->topic->held_until > now) {
+			hold_back(p->topic, p);
+			continue;
+		}
+		p->next = NULL;
+		p->prev = kafka->last;
+		if (kafka->last)
+			kafka->last->next = p;
+		else
+			kafka->first = p;
+		kafka->last = p;
+	}
+	kafka->unsent = kafka->first;
+}
+
+/* The list goes on with what was held: nothing of that topic is in the list. */
+static void let_go(struct kafka *kafka, struct ktopic *topic)
+{
+	struct pending *p = topic->held_first;
+	topic->held_until = 0;
+	if (!p)
+		return;
+	p->prev = kafka->last;
+	if (kafka->last)
+		kafka->last->next = p;
+	else
+		kafka->first = p;
+	kafka->last = topic->held_last;
+	if (!kafka->unsent)
+		kafka->unsent = p;
+	topic->held_first = topic->held_last = NULL;
+}
+
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *msg, void *opaque)
 {
 	(void)rk;
@@ -52,10 +164,16 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *msg, void *opa
 	struct pending *p = msg->_private;
 	if (!msg->err) {
 		sl_kafka_client_up(kafka);
+		if (p->topic->refused)
+			taken_again(kafka, p->topic);
 		settle(kafka, p, 0);
 		return;
 	}
 	int err = verdict(msg->err);
+	if (err && kafka->keep_refused && !kafka->closing) {
+		hold(kafka, p->topic, msg->err);
+		return;
+	}
 	if (err && !kafka->broken) {
 		sl_kafka_client_log(kafka, 4, "a record for %s is refused: %s", rd_kafka_topic_name(msg->rkt),
 			rd_kafka_err2str(msg->err));
@@ -81,6 +199,12 @@ bool sl_kafka_producer_start(struct kafka *kafka, struct sl_diags *diags)
 	snprintf(number, sizeof(number), "%zu", kafka->message_bytes_max);
 	sl_kafka_client_default(kafka, "producer", conf, "message.max.bytes", number);
 	sl_kafka_client_default(kafka, "producer", conf, "compression.type", kafka->compression);
+	if (kafka->batch_bytes_max && kafka->batch_bytes_max < LIBRARY_BATCH_MAX) {
+		snprintf(number, sizeof(number), "%zu", kafka->batch_bytes_max);
+		sl_kafka_client_default(kafka, "producer", conf, "batch.size", number);
+	}
+	if (kafka->keep_refused)
+		sl_kafka_client_default(kafka, "producer", conf, "enable.gapless.guarantee", "true");
 	sl_kafka_client_default(kafka, "producer", conf, "queue.buffering.max.messages", LIBRARY_QUEUE_MAX);
 	/* Records without key go anywhere; with key as every Java client puts them. */
 	if (!sl_kafka_client_force(conf, "partitioner", "murmur2_random", diags) ||
@@ -167,9 +291,13 @@ static rd_kafka_resp_err_t hand_over(struct kafka *kafka, struct pending *p)
 			rd_kafka_header_add(headers, p->headers[i].name, -1, p->headers[i].value.ptr,
 				(ssize_t)p->headers[i].value.len);
 	}
+	int32_t partition = p->partition < 0 ? RD_KAFKA_PARTITION_UA : p->partition;
+	if (p->partition < 0 && p->topic->fixed > 0 && p->key.ptr)
+		partition = rd_kafka_msg_partitioner_murmur2(
+			p->topic->rkt, p->key.ptr, p->key.len, p->topic->fixed, NULL, NULL);
 	rd_kafka_vu_t vus[6] = {
 		{.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic->rkt},
-		{.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = p->partition < 0 ? RD_KAFKA_PARTITION_UA : p->partition},
+		{.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
 		{.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)p->value.ptr, p->value.len}},
 		{.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)p->key.ptr, p->key.len}},
 		{.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = p},
@@ -192,9 +320,14 @@ static void pump(struct kafka *kafka)
 		rd_kafka_resp_err_t err = hand_over(kafka, p);
 		if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
 			return; /* after a delivery */
-		if (err && verdict(err)) {
-			refuse(kafka, p, verdict(err));
+		int refused = err ? verdict(err) : 0;
+		if (refused == SL_ETOOBIG || (refused && !kafka->keep_refused)) { /* our own limit */
+			refuse(kafka, p, refused);
 			continue;
+		}
+		if (refused) {
+			hold(kafka, p->topic, err);
+			return;
 		}
 		if (err) {
 			kafka->broken = true;
@@ -247,6 +380,13 @@ int sl_kafka_producer_produce(struct sl_broker *base, const struct sl_record *re
 	struct pending *p = pending_new(kafka, rec);
 	p->delivered = delivered;
 	p->arg = arg;
+	p->since = uv_now(kafka->loop);
+	if (p->topic->held_first || p->topic->held_until) {
+		hold_back(p->topic, p);
+		kafka->pending_count++;
+		kafka->pending_bytes += p->bytes;
+		return 0;
+	}
 	p->prev = kafka->last;
 	if (kafka->last)
 		kafka->last->next = p;
@@ -284,8 +424,10 @@ static void remake(struct kafka *kafka)
 	if (!sl_kafka_producer_start(kafka, NULL))
 		sl_bug(__FILE__, __LINE__, "settings that were right are wrong now");
 	kafka->broken = false;
-	kafka->unsent = kafka->first;
-	sl_kafka_client_log(kafka, 6, "a new producer sends %d unconfirmed records again", kafka->pending_count);
+	split(kafka);
+	if (!sl_kafka_producer_refused(kafka)) /* else it would be told every other second */
+		sl_kafka_client_log(
+			kafka, 6, "a new producer sends %d unconfirmed records again", kafka->pending_count);
 	pump(kafka);
 }
 
@@ -304,6 +446,46 @@ void sl_kafka_producer_serve(void *arg)
 	kafka->serving = false;
 }
 
+/* Brokers answer, but the oldest record is not confirmed: librdkafka tries again and says nothing. */
+static void look_for_stall(struct kafka *kafka, uint64_t now)
+{
+	const struct pending *oldest = kafka->first;
+	if (kafka->down)
+		kafka->down_at = now;
+	bool stalled = oldest && now - (oldest->since > kafka->down_at ? oldest->since : kafka->down_at) > STALLED_MS;
+	if (stalled && !kafka->stalled) {
+		sl_buf_clear(&kafka->trouble);
+		sl_buf_printf(&kafka->trouble,
+			"Kafka has not confirmed a record for topic %s for %d s; it is sent again until it is. Are as "
+			"many "
+			"replicas in sync as its min.insync.replicas wants, and do its partitions have a leader?",
+			oldest->topic->name, STALLED_MS / 1000);
+		sl_kafka_client_log(kafka, 4, "%s", kafka->trouble.data);
+	} else if (!stalled && kafka->stalled && !kafka->down) {
+		sl_kafka_client_log(kafka, 6, "Kafka confirms records again");
+	}
+	kafka->stalled = stalled;
+}
+
+void sl_kafka_producer_tick(struct kafka *kafka)
+{
+	uint64_t now = uv_now(kafka->loop);
+	bool more = false;
+	if (kafka->broken || kafka->closing)
+		return;
+	sl_map_each(&kafka->topics, e)
+	{
+		struct ktopic *topic = e->value;
+		if (topic->held_until && now >= topic->held_until) {
+			more = more || topic->held_first;
+			let_go(kafka, topic);
+		}
+	}
+	if (more)
+		pump(kafka);
+	look_for_stall(kafka, now);
+}
+
 void sl_kafka_producer_stop(struct kafka *kafka, int timeout_ms)
 {
 	uint64_t end = uv_hrtime() / 1000000 + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
@@ -318,6 +500,7 @@ void sl_kafka_producer_stop(struct kafka *kafka, int timeout_ms)
 	while (rd_kafka_poll(kafka->producer, 0) > 0)
 		;
 	drop_producer(kafka);
+	sl_map_each(&kafka->topics, e) let_go(kafka, e->value);
 	for (struct pending *p = kafka->first, *next; p; p = next) {
 		next = p->next;
 		settle(kafka, p, SL_ELOST);

@@ -11,6 +11,7 @@ struct send {
 	struct task task;
 	struct partition *part; /* NULL: refused */
 	struct stored *rec;	/* NULL: appended already */
+	struct stored *sent;	/* it, as it lies in the partition; the answer is on its way */
 	sl_delivered_fn delivered;
 	void *arg;
 	int err;
@@ -200,6 +201,7 @@ static void send_run(struct sl_memory *world, struct task *task, bool dropped)
 		return;
 	}
 	append(world, send->part, send->rec);
+	send->sent = send->rec;
 	send->rec = NULL;
 	if (proc->dead) {
 		free(send);
@@ -209,6 +211,22 @@ static void send_run(struct sl_memory *world, struct task *task, bool dropped)
 	task->to = proc;
 	task->run = answer_run;
 	sl_mem_task_add(world, &link_get(proc, send->part)->in, task);
+}
+
+void sl_memory_producer_fatal(struct sl_memory *world, const char *process)
+{
+	struct process *proc = sl_mem_process_find(world, process);
+	for (int i = 0; i < proc->link_count; i++) {
+		struct link *link = proc->links[i];
+		for (struct task *task = link ? link->in.first : NULL; task; task = task->lane_next) {
+			const struct send *send = (struct send *)task;
+			struct sl_record rec = {.key = send->sent->key,
+				.value = send->sent->value,
+				.headers = send->sent->headers,
+				.header_count = send->sent->header_count};
+			append(world, send->part, record_copy(&rec, record_bytes(&rec)));
+		}
+	}
 }
 
 static int produce(struct sl_broker *broker, const struct sl_record *rec, sl_delivered_fn delivered, void *arg)

@@ -258,6 +258,8 @@ static bool in_lane(const struct task *task, const void *arg)
 void sl_memory_rejoin(struct sl_memory *world, const char *process)
 {
 	struct process *proc = sl_mem_process_find(world, process);
+	sl_map_release(&proc->lapsed, NULL);
+	sl_map_init(&proc->lapsed);
 	for (struct sl_consumer *con = proc->consumers; con; con = con->next) {
 		if (con->closed || !con->group || con->member)
 			continue;

@@ -386,6 +386,7 @@ void sl_memory_restore(struct sl_memory *world, const struct sl_memory_backup *b
 {
 	sl_map_release(&world->keys, entry_free);
 	keys_copy(&world->keys, &backup->keys);
+	world->store_session++;
 }
 
 void sl_memory_backup_free(struct sl_memory_backup *backup)

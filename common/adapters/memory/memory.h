@@ -79,6 +79,11 @@ void sl_memory_queue_max(struct sl_memory *world, int count);
  * joins again. */
 void sl_memory_expire(struct sl_memory *world, const char *process);
 void sl_memory_rejoin(struct sl_memory *world, const char *process);
+/* A fatal error of the process's producer: the new one sends every record again whose answer is not there yet, in order (R12), so
+ * that those which had arrived are there twice. */
+void sl_memory_producer_fatal(struct sl_memory *world, const char *process);
+/* How often the process has taken one partition of the store since its session ended, at most; 0 for a member. */
+int sl_memory_lapsed_takes(struct sl_memory *world, const char *process);
 /* Group offset as the cluster knows it, -1 none. */
 int64_t sl_memory_group_offset(struct sl_memory *world, const char *group, const char *topic, int32_t partition);
 

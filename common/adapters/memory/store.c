@@ -40,6 +40,26 @@ static struct process *process_of(struct sl_store *store)
 
 /* --- execution --- */
 
+/* Whom the group no longer counts in should not push out who owns the partition now (R4). */
+static void note_take(struct process *proc, struct command *cmd)
+{
+	bool member = false;
+	for (struct sl_consumer *con = proc->consumers; con; con = con->next)
+		member = member || (con->group && con->member);
+	if (member)
+		return;
+	const char *key = sl_arena_printf(&cmd->arena, "%s/%d", cmd->keys[0], (int)cmd->partition);
+	sl_map_set(&proc->lapsed, key, (char *)sl_map_get(&proc->lapsed, key) + 1);
+}
+
+int sl_memory_lapsed_takes(struct sl_memory *world, const char *process)
+{
+	intptr_t most = 0;
+	sl_map_each(&sl_mem_process_find(world, process)->lapsed, e)
+		most = (intptr_t)e->value > most ? (intptr_t)e->value : most;
+	return (int)most;
+}
+
 static void execute(struct sl_memory *world, struct command *cmd)
 {
 	bool writes = cmd->verb == COMMIT || cmd->verb == WRITE || cmd->verb == TAKE;
@@ -58,6 +78,7 @@ static void execute(struct sl_memory *world, struct command *cmd)
 		cmd->hashes = SL_NEW(&cmd->arena, struct sl_hash);
 		cmd->count = 1;
 		sl_mem_keys_take(world, cmd->partition, cmd->keys[0], &cmd->arena, cmd->hashes);
+		note_take(cmd->task.from, cmd);
 		break;
 	case LOAD:
 		cmd->hashes = SL_NEWN(&cmd->arena, struct sl_hash, cmd->key_count + 1);
@@ -308,6 +329,12 @@ static void store_close(struct sl_store *store)
 	}
 }
 
+static uint64_t store_session(const struct sl_store *store)
+{
+	const struct process *proc = (const struct process *)((const char *)store - offsetof(struct process, store));
+	return proc->world->store_session;
+}
+
 const struct sl_store_ops sl_mem_store_ops = {
 	.take = store_take,
 	.load = store_load,
@@ -316,5 +343,6 @@ const struct sl_store_ops sl_mem_store_ops = {
 	.stream = store_stream,
 	.write = store_write,
 	.check = store_check,
+	.session = store_session,
 	.close = store_close,
 };

@@ -257,6 +257,7 @@ void sl_memory_free(struct sl_memory *world)
 		for (int i = 0; i < p->link_count; i++)
 			free(p->links[i]);
 		free(p->links);
+		sl_map_release(&p->lapsed, NULL);
 		free(p->name);
 		free(p);
 	}

@@ -135,6 +135,7 @@ struct process {
 	uint32_t spread; /* records without key go round */
 	struct sl_consumer *consumers;
 	struct lane commands, answers; /* of the store */
+	struct sl_map lapsed;	       /* "tp/3" -> takes since its session ended */
 	struct due *dues;
 };
 
@@ -152,6 +153,7 @@ struct sl_memory {
 	struct group *groups;
 	struct sl_map keys; /* store: "{7}i:ns~id" -> struct entry */
 	bool store_down;
+	uint64_t store_session; /* counts the restores */
 	char *store_text;
 	struct sl_buf scratch;
 	sl_memory_mock_fn mock;

@@ -109,6 +109,10 @@ static void go_down(struct redis *r, const char *why)
 	struct sl_buf text;
 	sl_buf_init(&text);
 	sl_buf_printf(&text, "Redis at %s:%d: %s", r->url.host, r->url.port, why);
+	if (strstr(why, "refused"))
+		sl_buf_adds(&text, " (is it running? One that cannot write its append only file, as on a full disk, "
+				   "ends itself: see "
+				   "its log, make room, start it again; nothing is lost)");
 	bool news = was_up || !r->why.data || strcmp(r->why.data, text.data) != 0;
 	sl_buf_release(&r->why);
 	r->why = text;
@@ -161,6 +165,7 @@ static void setup_reply(redisAsyncContext *ac, void *ptr, void *arg)
 	if (--r->setup_left > 0)
 		return;
 	r->phase = PHASE_UP;
+	r->session++;
 	r->backoff_ms = BACKOFF_MS_FIRST;
 	sl_buf_clear(&r->why);
 	if (r->state)

@@ -64,6 +64,7 @@ struct redis {
 	int setup_left, backoff_ms;
 	uint64_t heard_at; /* loop time of the last sign of life */
 	uint64_t retry_at;
+	uint64_t session; /* connections so far */
 	struct sl_buf why;
 	char sha[48]; /* of the commit script */
 	int wait_replicas;

@@ -23,5 +23,7 @@ struct sl_store *sl_store_redis_new(
 /* 0 or SL_ECONFIG with a diagnostic. */
 SL_MUST_CHECK int sl_redis_url_check(const char *url, struct sl_diags *diags);
 bool sl_redis_up(const struct sl_store *store);
+/* Why it is not up (borrowed until the next call); NULL: it is, or it has not been tried yet. */
+const char *sl_redis_trouble(const struct sl_store *store);
 
 #endif

@@ -233,6 +233,13 @@ static const struct wanted wanted[] = {
 	{"appendonly", "yes"}, {"appendfsync", "always"}, {"maxmemory-policy", "noeviction"}};
 #define WANTED ((int)(sizeof(wanted) / sizeof(wanted[0])))
 
+/* "name:123" of INFO; 0: not there. */
+static int64_t info_number(const char *info, const char *name)
+{
+	const char *at = strstr(info, name);
+	return at && (at == info || at[-1] == '\n') ? strtoll(at + strlen(name), NULL, 10) : 0;
+}
+
 static void take_check(struct request *req, int n, const redisReply *reply)
 {
 	if (n < WANTED) {
@@ -252,6 +259,13 @@ static void take_check(struct request *req, int n, const redisReply *reply)
 	if (strstr(reply->str, "role:slave"))
 		sl_redis_request_fail(
 			req, SL_ESTORE, "this Redis is a replica and takes no writes; point Sluice at the primary");
+	int64_t used = info_number(reply->str, "used_memory:"), limit = info_number(reply->str, "maxmemory:");
+	if (limit > 0 && used >= limit)
+		sl_redis_request_fail(req, SL_ESTORE,
+			"Redis is out of memory: %lld of %lld bytes used; raise maxmemory or free some, and keep "
+			"maxmemory-policy "
+			"noeviction",
+			(long long)used, (long long)limit);
 	const char *slaves = strstr(reply->str, "connected_slaves:");
 	long have = slaves ? strtol(slaves + 17, NULL, 10) : 0;
 	if (slaves && have < req->want)
@@ -274,8 +288,11 @@ static void redis_check(struct sl_store *store, sl_store_done_fn done, void *arg
 	sl_redis_resp_str(&req->out, "persistence");
 	sl_redis_resp_begin(&req->out, 2);
 	sl_redis_resp_str(&req->out, "INFO");
+	sl_redis_resp_str(&req->out, "memory");
+	sl_redis_resp_begin(&req->out, 2);
+	sl_redis_resp_str(&req->out, "INFO");
 	sl_redis_resp_str(&req->out, "replication");
-	req->commands = WANTED + 2;
+	req->commands = WANTED + 3;
 	req->want = r->wait_replicas;
 	req->take = take_check;
 	req->tell = sl_redis_tell_done;
@@ -284,6 +301,11 @@ static void redis_check(struct sl_store *store, sl_store_done_fn done, void *arg
 }
 
 /* --- life --- */
+
+static uint64_t redis_session(const struct sl_store *store)
+{
+	return ((const struct redis *)store)->session;
+}
 
 static void redis_close(struct sl_store *store)
 {
@@ -298,6 +320,7 @@ static const struct sl_store_ops ops = {
 	.stream = redis_stream,
 	.write = redis_write,
 	.check = redis_check,
+	.session = redis_session,
 	.close = redis_close,
 };
 
@@ -319,6 +342,12 @@ struct sl_store *sl_store_redis_new(
 	sl_buf_init(&r->why);
 	sl_redis_conn_start(r);
 	return &r->base;
+}
+
+const char *sl_redis_trouble(const struct sl_store *store)
+{
+	const struct redis *r = (const struct redis *)store;
+	return r->phase == PHASE_UP || !r->why.len ? NULL : r->why.data;
 }
 
 bool sl_redis_up(const struct sl_store *store)

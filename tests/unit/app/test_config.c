@@ -169,6 +169,7 @@ Test(app_config, broken_yaml_says_where)
 	cr_assert_str_eq(diags.first->loc.file, "s.yaml");
 	cr_assert_geq(diags.first->loc.line, 1);
 	cr_assert_eq(strncmp(sl_diags_first(&diags), "not well-formed YAML: ", 22), 0);
+	cr_assert_eq(sl_config_file(&cfg, "%s\x91", 3, "s.yaml", &diags), SL_ECONFIG, "libfyaml never ends");
 	cr_assert_eq(sl_config_file(&cfg, "", 0, "empty.yaml", &diags), 0);
 	cr_assert_eq(sl_config_file(&cfg, "# nothing\n", 10, "empty.yaml", &diags), 0);
 	done(&cfg, &diags);

@@ -50,6 +50,13 @@ Test(text, times_round_trip_and_refuse_what_is_no_date)
 	cr_assert_str_eq(buf, "1970-01-01T00:00:00Z");
 	sl_time_format(-1, buf);
 	cr_assert_str_eq(buf, "1969-12-31T23:59:59.999Z");
+	cr_assert_eq(sl_time_parse("0020-01-05T17:31:00Z", &ms), 0);
+	sl_time_format(ms, buf);
+	cr_assert_str_eq(buf, "0020-01-05T17:31:00Z");
+	cr_assert_eq(sl_time_parse("0000-01-01T00:00:00+00:01", &ms), SL_EINVAL, "the year before 0");
+	cr_assert_eq(sl_time_parse("9999-12-31T23:59:59-00:01", &ms), SL_EINVAL, "year 10000");
+	sl_time_format(INT64_MIN, buf);
+	sl_time_format(INT64_MAX, buf);
 	const char *bad[] = {"2020-02-30T00:00:00Z", "2020-01-05", "2020-01-05T25:00:00Z", "2020-01-05T00:00:00", "2020-01-05T00:00:00Zx"};
 	for (size_t i = 0; i < 5; i++)
 		cr_assert_eq(sl_time_parse(bad[i], &ms), SL_EINVAL, "%s", bad[i]);
@@ -77,6 +84,14 @@ Test(text, integers_are_strict)
 	cr_assert_eq(sl_int_parse("", &v), SL_EINVAL);
 	cr_assert_eq(sl_int_parse("1x", &v), SL_EINVAL);
 	cr_assert_eq(sl_int_parse(" 1", &v), SL_EINVAL);
+	cr_assert_eq(sl_int_parse("007", &v), 0);
+	cr_assert_eq(sl_int_name("007", &v), SL_EINVAL);
+	cr_assert_eq(sl_int_name("-0", &v), SL_EINVAL);
+	cr_assert_eq(sl_int_name("-", &v), SL_EINVAL);
+	cr_assert_eq(sl_int_name("-7", &v), 0);
+	cr_assert_eq(v, -7);
+	cr_assert_eq(sl_int_name("0", &v), 0);
+	cr_assert_eq(v, 0);
 }
 
 Test(text, semantic_versions)

@@ -156,7 +156,7 @@ static void deploy(struct world *w, const char *yaml)
 	sl_diags_release(&diags);
 }
 
-static struct world *setup(void)
+static struct world *setup_wide(int32_t partitions)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	w->mem = sl_memory_new(T0);
@@ -168,13 +168,18 @@ static struct world *setup(void)
 	const char *names[] = {"sluice.events", w->topics.commands, w->topics.instances, w->topics.actions, w->topics.timers,
 		w->topics.definitions, w->topics.lifecycle, w->topics.dead_letter};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		sl_memory_topic(w->mem, names[i], 1, 0);
+		sl_memory_topic(w->mem, names[i], names[i] == w->topics.instances ? partitions : 1, 0);
 	w->plans = sl_plans_new();
 	w->feeder = sl_memory_broker(w->mem, "F");
 	deploy(w, PLAIN);
 	deploy(w, KEYED);
 	be_born(w);
 	return w;
+}
+
+static struct world *setup(void)
+{
+	return setup_wide(1);
 }
 
 static void teardown(struct world *w)
@@ -192,7 +197,7 @@ static void delivered(void *arg, int err)
 	cr_assert_eq(err, 0);
 }
 
-static void start(struct world *w, const char *id)
+static void start_in(struct world *w, const char *id, int32_t partition)
 {
 	struct sl_msg msg;
 	struct sl_record rec = {0};
@@ -202,8 +207,13 @@ static void start(struct world *w, const char *id)
 	msg.workflow = "plain";
 	cr_assert_eq(sl_msg_record(&msg, &w->arena, &rec), 0);
 	rec.topic = w->topics.instances;
-	rec.partition = 0;
+	rec.partition = partition;
 	cr_assert_eq(w->feeder->ops->produce(w->feeder, &rec, delivered, NULL), 0);
+}
+
+static void start(struct world *w, const char *id)
+{
+	start_in(w, id, 0);
 }
 
 static void publish(struct world *w, const char *id, const char *order)
@@ -266,6 +276,22 @@ Test(careful, a_step_that_ends_the_process_three_times_is_given_up)
 	expect_header(w, "good3", "completed");
 	cr_expect_eq(sl_memory_high(w->mem, w->topics.dead_letter, 0), 1);
 	expect_clean_header(w);
+	teardown(w);
+}
+
+/* Partitions of one process die together: only the one that was stepping is to blame. */
+Test(careful, other_partitions_of_the_process_are_not_to_blame)
+{
+	struct world *w = setup_wide(4);
+	w->victim = "poison";
+	w->armed = true;
+	for (int32_t p = 0; p < 4; p++)
+		start_in(w, p == 1 ? "poison" : sl_arena_printf(&w->arena, "good%d", (int)p), p);
+	live(w);
+	cr_expect_eq(w->faults, 1);
+	cr_expect_eq(sl_memory_high(w->mem, w->topics.dead_letter, 0), 1);
+	cr_expect_eq(instances(w, "workflow.faulted", "poison"), 1);
+	cr_expect_eq(instances(w, "workflow.completed", "good"), 3);
 	teardown(w);
 }
 

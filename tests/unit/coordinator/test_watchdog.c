@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -25,12 +26,14 @@ static void tell(void *arg, const struct sl_stepping *told, const char *reason)
 	}
 }
 
+static void (*teller)(void *arg, const struct sl_stepping *told, const char *reason) = tell;
+
 static struct sl_watchdog *dog(int64_t hard_ms, int64_t memory_max, const char *reason)
 {
 	struct sl_expr_limits limits = {.soft_ms = 50, .bytes_max = 1 << 20, .depth_max = 200};
 	sl_expr_init(&limits);
 	return sl_watchdog_new(&(struct sl_watchdog_options){
-		.soft_ms = 50, .hard_ms = hard_ms, .memory_max = memory_max, .tell = tell, .arg = (void *)(uintptr_t)reason});
+		.soft_ms = 50, .hard_ms = hard_ms, .memory_max = memory_max, .tell = teller, .arg = (void *)(uintptr_t)reason});
 }
 
 static int evaluate(const char *text)
@@ -74,26 +77,40 @@ Test(watchdog, ends_the_process_when_memory_grows, .exit_code = SL_WATCHDOG_EXIT
 	sl_watchdog_stepping(d, NULL);
 }
 
-/* A busy or stopped machine, played: a signal holds the evaluating thread up in the midst of the expression. */
+/* A busy or stopped machine, played: a signal holds the evaluating thread up in the midst of the expression, when that thread has
+ * used some processor time; how long that takes by the clock on the wall does not matter. */
 static int held_ms;
 static pthread_t evaluating;
+static atomic_bool held;
 
 static void hold(int sig)
 {
 	(void)sig;
+	atomic_store(&held, true);
 	struct timespec ts = {.tv_sec = held_ms / 1000, .tv_nsec = held_ms % 1000 * 1000000};
 	while (nanosleep(&ts, &ts))
 		;
+	atomic_store(&held, false);
+}
+
+static int64_t used_ms(clockid_t clock)
+{
+	struct timespec ts;
+	return clock_gettime(clock, &ts) ? 0 : (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static void *hold_after(void *arg)
 {
-	usleep(*(useconds_t *)arg * 1000);
+	clockid_t clock;
+	if (pthread_getcpuclockid(evaluating, &clock))
+		return NULL;
+	for (int64_t from = used_ms(clock); used_ms(clock) < from + *(int *)arg;)
+		usleep(1000);
 	pthread_kill(evaluating, SIGUSR1);
 	return NULL;
 }
 
-static void hold_up(useconds_t *after_ms, int ms, pthread_t *ret)
+static void hold_up(int *after_ms, int ms, pthread_t *ret)
 {
 	held_ms = ms;
 	evaluating = pthread_self();
@@ -101,12 +118,23 @@ static void hold_up(useconds_t *after_ms, int ms, pthread_t *ret)
 	pthread_create(ret, NULL, hold_after, after_ms);
 }
 
+/* The end must come while the thread is held: afterwards its own time would be enough. */
+static void tell_while_held(void *arg, const struct sl_stepping *told, const char *reason)
+{
+	if (!atomic_load(&held)) {
+		fprintf(stderr, "the thread ran again before the end came\n");
+		_exit(1);
+	}
+	tell(arg, told, reason);
+}
+
 Test(watchdog, ends_the_process_soon_on_a_busy_machine, .exit_code = SL_WATCHDOG_EXIT, .timeout = 60)
 {
-	static useconds_t after = 1500;
+	static int after = 1000; /* of 2500: more than a quarter, and far from all */
 	pthread_t thread;
+	teller = tell_while_held;
 	struct sl_watchdog *d = dog(2500, INT64_C(1) << 40, "expression exceeded its hard budget: more than 2500 ms");
-	hold_up(&after, 50000, &thread);
+	hold_up(&after, 30000, &thread);
 	sl_watchdog_stepping(d, &what);
 	evaluate(LONG);
 	sl_watchdog_stepping(d, NULL);
@@ -114,7 +142,7 @@ Test(watchdog, ends_the_process_soon_on_a_busy_machine, .exit_code = SL_WATCHDOG
 
 Test(watchdog, waits_for_a_stopped_process)
 {
-	static useconds_t after = 15;
+	static int after = 10;
 	pthread_t thread;
 	struct sl_watchdog *d = dog(400, INT64_C(1) << 40, "nothing");
 	hold_up(&after, 1500, &thread);

@@ -100,6 +100,24 @@ ENGINE_TEST(full_inbox_sends_to_the_dead_letter)
 	cr_expect_str_eq(sl_json_str(world_last(w, SL_MSG_DEAD_LETTER)->event, "id"), "4");
 }
 
+/* A full inbox did not take the event (R6), so redriven to the instance itself it is not a duplicate; the second time it is. */
+ENGINE_TEST(what_a_full_inbox_refused_may_come_again)
+{
+	w->eng.limits.inbox_max = 1;
+	world_deploy(w, CHAIN);
+	world_event(w, "1", "t.a", ORDER("7"), "{}");
+	const char *id = world_nth(w, 0), *to = sl_arena_printf(&w->arena, ORDER("7") "\"workflowinstanceid\":\"%s\",", id);
+	world_event(w, "2", "t.b", ORDER("7"), "{\"n\":2}");
+	world_event(w, "3", "t.b", ORDER("7"), "{\"n\":3}");
+	cr_expect_str_eq(sl_json_str(world_last(w, SL_MSG_DEAD_LETTER)->event, "id"), "3");
+	w->eng.limits.inbox_max = 10;
+	world_event(w, "3", "t.b", to, "{\"n\":3}");
+	cr_expect_eq(world_instance(w, id)->inbox_count, 2);
+	world_event(w, "3", "t.b", to, "{\"n\":3}");
+	cr_expect_eq(world_instance(w, id)->inbox_count, 2);
+	cr_expect_eq(world_count(w, SL_MSG_DEAD_LETTER), 1);
+}
+
 /* --- event states --- */
 
 #define WAIT(exclusive)                                                                                                \

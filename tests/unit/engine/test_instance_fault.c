@@ -73,6 +73,33 @@ ENGINE_TEST(a_faulted_start_gives_its_claim_up)
 	cr_expect_eq(world_instance(w, "i1")->inbox_count, 0);
 }
 
+/* The event is in the dead letter; after `retry` the instance waits for it, and it is no duplicate. */
+ENGINE_TEST(a_given_up_start_event_may_come_again_after_retry)
+{
+	struct sl_msg msg;
+	world_deploy(w, EVENTS);
+	sl_msg_init(&msg, SL_MSG_FAULT);
+	msg.workflow = "k";
+	msg.ok = true;
+	msg.box = msg.from = "m-abc";
+	msg.key = json("{\"orderid\":\"7\"}");
+	msg.events = json("[{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"s\",\"type\":\"start\",\"orderid\":\"7\"}]");
+	give_up(w, "i1", SL_MSG_START, &msg);
+	expect_status(w, "i1", "faulted");
+	world_command(w, SL_MSG_RETRY, "i1");
+	sl_msg_init(&msg, SL_MSG_CLAIM_ANSWER);
+	msg.to = "i1";
+	msg.from = msg.box = "m-abc";
+	msg.ok = true;
+	world_send(w, &msg);
+	expect_status(w, "i1", "waiting");
+	sl_msg_init(&msg, SL_MSG_EVENT);
+	msg.to = "i1";
+	msg.event = json("{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"s\",\"type\":\"start\",\"orderid\":\"7\",\"data\":{\"a\":1}}");
+	world_send(w, &msg);
+	expect_output(w, "i1", "{\"a\":1}");
+}
+
 ENGINE_TEST(fault_of_nobody_and_of_the_ended_changes_nothing)
 {
 	struct sl_msg msg;

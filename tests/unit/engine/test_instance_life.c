@@ -28,6 +28,42 @@ ENGINE_TEST(cancel_stops_everything)
 	cr_expect_str_eq(world_last(w, SL_MSG_ANSWER)->reason, "unknown-instance");
 }
 
+static void command_with_id(struct world *w, enum sl_msg_kind kind, const char *id)
+{
+	struct sl_msg msg;
+	sl_msg_init(&msg, kind);
+	msg.to = "i1";
+	msg.id = id;
+	msg.command_id = id;
+	world_send(w, &msg);
+}
+
+/* R6: a crash of who routes delivers the same record of sluice.commands again. */
+ENGINE_TEST(command_that_is_routed_again_is_neither_done_nor_answered_again)
+{
+	world_deploy(w, CALLS);
+	world_start(w, "i1", "w", "{}");
+	world_result(w, 0, NULL, "{\"code\":\"500\"}");
+	expect_status(w, "i1", "faulted");
+	command_with_id(w, SL_MSG_RETRY, "r");
+	expect_status(w, "i1", "running");
+	world_result(w, 1, NULL, "{\"code\":\"500\"}");
+	expect_status(w, "i1", "faulted");
+	int answers = world_count(w, SL_MSG_ANSWER);
+	command_with_id(w, SL_MSG_RETRY, "r");
+	expect_status(w, "i1", "faulted");
+	cr_expect_eq(world_count(w, SL_MSG_ANSWER), answers);
+	command_with_id(w, SL_MSG_RETRY, "another");
+	expect_status(w, "i1", "running");
+	command_with_id(w, SL_MSG_CANCEL, "c");
+	cr_expect(world_last(w, SL_MSG_ANSWER)->ok);
+	answers = world_count(w, SL_MSG_ANSWER);
+	command_with_id(w, SL_MSG_CANCEL, "c");
+	cr_expect_eq(world_count(w, SL_MSG_ANSWER), answers, "\"ended\" would take back what was accepted");
+	command_with_id(w, SL_MSG_CANCEL, "other");
+	cr_expect_str_eq(world_last(w, SL_MSG_ANSWER)->reason, "ended");
+}
+
 ENGINE_TEST(second_start_of_an_id_is_refused)
 {
 	struct sl_msg msg;
@@ -291,6 +327,39 @@ ENGINE_TEST(delivery_to_an_unknown_instance_comes_back)
 	cr_expect_str_eq(ids[0], ids[1], "the return's id derives from the delivery's");
 }
 
+/* One step beside the world; the kind of its first effect. */
+static enum sl_msg_kind step_beside(struct world *w, const char *id, enum sl_msg_kind kind, const char *effect, const char *event)
+{
+	struct sl_effects fx;
+	struct sl_msg msg;
+	struct sl_pos pos = {0, ++w->offset, ""};
+	sl_effects_init(&fx, &w->arena);
+	sl_msg_init(&msg, kind);
+	msg.to = id;
+	msg.id = effect;
+	msg.from = msg.box = kind == SL_MSG_DELIVER ? "#abc" : NULL;
+	msg.event = event ? json(sl_arena_printf(&w->arena,
+		"{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/t\",\"type\":\"t.z\"}", event)) : jv_invalid();
+	cr_assert_eq(sl_step(&w->eng, world_actor(w, id)->actor, &msg, &pos, START_MS, &fx), 0);
+	enum sl_msg_kind first = fx.count ? fx.items[0].kind : SL_MSG_NONE;
+	sl_msg_clear(&msg);
+	sl_effects_release(&fx);
+	return first;
+}
+
+/* R6: the ring of events may have forgotten an event that the ring of deliveries still knows. */
+ENGINE_TEST(delivery_that_an_ended_instance_had_taken_does_not_come_back)
+{
+	w->eng.limits.ring_max = 1;
+	world_deploy(w, "id: w\n" TOP "start: S\nstates:\n- name: S\n  type: sleep\n  duration: PT1H\n  end: true\n");
+	world_start(w, "i1", "w", "{}");
+	step_beside(w, "i1", SL_MSG_DELIVER, "first", "1");
+	step_beside(w, "i1", SL_MSG_DELIVER, "second", "2");
+	step_beside(w, "i1", SL_MSG_CANCEL, NULL, NULL);
+	cr_expect_eq(step_beside(w, "i1", SL_MSG_DELIVER, "first", "1"), SL_MSG_NONE);
+	cr_expect_eq(step_beside(w, "i1", SL_MSG_DELIVER, "third", "3"), SL_MSG_RETURN);
+}
+
 /* --- lifecycle --- */
 
 /* The last lifecycle event: its text must be a CloudEvent. */
@@ -374,6 +443,34 @@ Test(engine, damaged_state_is_told)
 	cr_expect_eq(load_with(w, "d:0.7", "{}"), SL_EPARSE);
 	cr_expect_eq(load_with(w, "r:0", "1"), SL_EPARSE);
 	cr_expect_eq(load_with(w, "zz:later", "anything"), 0);
+	world_free(w);
+}
+
+/* A tree of frames that its plan does not have would end the process at some later step. */
+Test(engine, stored_frames_that_do_not_fit_the_plan_are_told)
+{
+	struct world *w = world_new(false);
+	world_deploy(w, CALLS);
+	world_start(w, "i1", "w", "{}");
+	struct world_actor *a = world_actor(w, "i1");
+	const char *state = sl_map_get(&a->fields, "f:0.0"), *header = sl_map_get(&a->fields, "h");
+	cr_assert(state && header);
+	cr_expect_eq(load_with(w, "f:0.1", state), SL_EPARSE, "the same state under another number");
+	cr_expect_eq(load_with(w, "f:00", state), SL_EPARSE, "a name that printing does not give");
+	cr_expect_eq(load_with(w, "f:0x0", state), SL_EPARSE);
+	cr_expect_eq(load_with(w, "f:0.", state), SL_EPARSE);
+	cr_expect_eq(load_with(w, "f:0", "{\"node\":\"/states/0\"}"), SL_EPARSE, "another root");
+	cr_expect_eq(load_with(w, "f:0", "{\"node\":\"/states\",\"timer\":3}"), SL_EPARSE, "scopes have no timer");
+	cr_expect_eq(load_with(w, "f:0", "{\"node\":\"/states\",\"n\":-1}"), SL_EPARSE);
+	cr_expect_eq(load_with(w, "c:0:0", "1"), SL_EPARSE, "a scope collects nothing");
+	cr_expect_eq(load_with(w, "b:007", "{\"event\":{}}"), SL_EPARSE);
+	cr_expect_eq(load_with(w, "t:01", "{}"), SL_EPARSE);
+	cr_expect_eq(load_with(w, "r:00", "\"0123456789abcdef\""), SL_EPARSE);
+	struct sl_buf big; /* numbers beyond 64 bits are no undefined conversion */
+	sl_buf_init(&big);
+	sl_buf_printf(&big, "%.*s,\"transitions\":1e300}", (int)strlen(header) - 1, header);
+	cr_expect_eq(load_with(w, "h", big.data), 0);
+	sl_buf_release(&big);
 	world_free(w);
 }
 

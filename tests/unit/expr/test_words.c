@@ -156,6 +156,8 @@ Test(words, builtins_that_take_jq_down_are_made_safe)
 	FAILS("todate", "1e18", "converting number of seconds");
 	FAILS("strftime(1)", "0", "requires a string format");
 	FAILS("strftime(\"%Y\")", "\"x\"", "requires parsed datetime inputs");
+	FAILS("strftime(\"%Y\")", "[1,\"a\",null]", "requires parsed datetime inputs"); /* jq 1.6 leaks */
+	FAILS("todate", "[1,\"a\",null]", "requires parsed datetime inputs");
 	GIVES("[.[] % 5]", "[7,-7,5]", "[2,-2,0]");
 	GIVES(". % -1", "-1e300", "0");
 	GIVES("[(7,8) % (5,3)]", "{}", "[2,3,1,2]");

@@ -43,6 +43,17 @@ Test(id, homes_of_different_keys_differ)
 	cr_assert_eq(strlen(a), 32);
 }
 
+Test(id, an_address_of_any_length_has_a_partition)
+{
+	char text[2000];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	int32_t p = sl_id_partition("default", text, 7);
+	cr_assert(p >= 0 && p < 7);
+	text[sizeof(text) - 3] = '.';
+	cr_assert(sl_id_partition("default", text, 7) >= 0);
+}
+
 Test(msg, every_kind_has_a_name_that_leads_back)
 {
 	for (int k = 1; k < SL_MSG_KIND_COUNT_; k++)

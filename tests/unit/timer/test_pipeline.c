@@ -312,6 +312,26 @@ Test(timer, lost_answers_and_an_absent_store_are_survived)
 
 /* Every timer that is set fires once it is due, whatever dies in between; none that was cancelled well before fires, unless a zombie
  * sends it. */
+/* R10: a far timer is not in memory; once the store is an older one it is only in the log. */
+Test(timer, a_store_that_is_restored_while_we_run_is_brought_forward_from_the_log)
+{
+	struct world w;
+	setup(&w);
+	start(&w, 0);
+	give(&w, SL_MSG_TIMER_SET, "near", 1, T0 + 5000);
+	settle(&w);
+	struct sl_memory_backup *backup = sl_memory_backup(w.mem);
+	give(&w, SL_MSG_TIMER_CANCEL, "near", 1, 0);
+	give(&w, SL_MSG_TIMER_SET, "far", 2, T0 + 7200000);
+	settle(&w);
+	sl_memory_restore(w.mem, backup);
+	sl_memory_backup_free(backup);
+	pass(&w, 7300000);
+	cr_expect_eq(fired(&w, "near", 1, NULL), 0, "cancelled");
+	cr_expect_eq(fired(&w, "far", 2, NULL), 1);
+	teardown(&w);
+}
+
 Test(timer, random_crashes_lose_no_timer)
 {
 	enum { N = 120 };
