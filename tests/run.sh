@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # All tests: installs what is missing, builds with sanitizers (preset dev), runs the parts, ends with "N passed, N failed".
 #   tests/run.sh [--fast] [PART...]
-# PART        unit leak-proof scenarios tool sim contract e2e tidy; all of them when none is named
+# PART        unit leak-proof scenarios tool sim rules fuzz contract tsan e2e tidy; all of them when none is named
 # --fast      what needs neither Kafka nor Redis, without clang: unit leak-proof scenarios tool tidy
-# SLUICE_REQUIRE_REAL=1                     contract and e2e fail where no real Kafka and Redis can be had
+# SLUICE_FUZZ=SECONDS                       for each fuzz target (10)
+# SLUICE_REQUIRE_REAL=1                     contract, tsan and e2e fail where no real Kafka and Redis can be had
 # SLUICE_KAFKA_BROKERS, SLUICE_REDIS_URL    used when both are given; otherwise both are started here, and stopped
 # Each part's output is in build/dev/log; that of a failed one is printed. Exit 0: nothing failed and something passed.
 set -u
@@ -12,11 +13,12 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit 2
 BUILD=$ROOT/build/dev
 LOG=$BUILD/log
-ALL="unit leak-proof scenarios tool sim contract e2e tidy"
+ALL="unit leak-proof scenarios tool sim rules fuzz contract tsan e2e tidy"
 SANITIZER='ERROR: AddressSanitizer|LeakSanitizer|WARNING: ThreadSanitizer|runtime error: '
 REQUIRE=${SLUICE_REQUIRE_REAL:-0}
 BROKERS=${SLUICE_KAFKA_BROKERS:-}
 REDIS=${SLUICE_REDIS_URL:-}
+FUZZ=${SLUICE_FUZZ:-10}
 # a setting of the caller's shell must not change what the programs under test do
 for name in ${!SLUICE_@}; do [ "$name" = SLUICE_CACHE ] || unset "$name"; done
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1} UBSAN_OPTIONS=print_stacktrace=1
@@ -26,8 +28,8 @@ fast=0 parts=""
 for arg in "$@"; do
 	case $arg in
 	--fast) fast=1 ;;
-	unit | leak-proof | scenarios | tool | sim | contract | e2e | tidy) parts="$parts $arg" ;;
-	*) sed -n '2,8p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+	unit | leak-proof | scenarios | tool | sim | rules | fuzz | contract | tsan | e2e | tidy) parts="$parts $arg" ;;
+	*) sed -n '2,9p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 	esac
 done
 [ -n "$parts" ] || { [ $fast = 1 ] && parts="unit leak-proof scenarios tool tidy" || parts=$ALL; }
@@ -144,14 +146,28 @@ part_sim() {
 	tests_of_ctest 1 600 '^sim'
 }
 
+# Each rule of the protocol is broken in a build of its own: the simulator notices.
+part_rules() {
+	timeout --foreground -k 30 600 tests/sim/rules.sh --quick
+}
+
+part_fuzz() {
+	SLUICE_FUZZ=$FUZZ timeout --foreground -k 30 $((900 + 10 * FUZZ)) tests/fuzz/run.sh
+}
+
 part_contract() {
 	export_real
 	tests_of_ctest 1 600 '^contract/'
 }
 
+part_tsan() {
+	export_real
+	timeout --foreground -k 30 600 tests/tsan.sh
+}
+
 part_e2e() {
 	export_real
-	timeout --foreground -k 30 900 tests/e2e/run.sh
+	timeout --foreground -k 30 1500 tests/e2e/run.sh
 }
 
 part_tidy() {
@@ -163,7 +179,7 @@ part_tidy() {
 run_part() {
 	local part=$1 start=$SECONDS code=0 counts ok bad
 	case $part in
-	contract | e2e)
+	contract | tsan | e2e)
 		if ! real_parts; then
 			[ "$REQUIRE" = 1 ] && { failed=$((failed + 1)); row "$part" FAILED 0 1 $((SECONDS - start)); return; }
 			row "$part" 'not run' - - $((SECONDS - start))

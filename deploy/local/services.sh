@@ -77,7 +77,7 @@ stop() {
 	for pid in $pids; do
 		wait_gone "$pid" 15 || kill -KILL "$pid" 2>/dev/null
 	done
-	for file in "$DIR"/*.pid; do
+	for file in "$DIR"/coordinator-*.pid "$DIR"/executor-*.pid "$DIR"/timer-*.pid; do # Kafka and Redis may share the folder
 		[ -s "$file" ] || continue
 		pid=$(cat "$file")
 		[ -r "/proc/$pid/cmdline" ] || continue

@@ -53,7 +53,7 @@ void pass_reset(struct own_lane *lane)
 	lane->records = NULL;
 	lane->taken = lane->limit = lane->steps = 0;
 	lane->bytes = 0;
-	lane->dirty = lane->cut = false;
+	lane->dirty = lane->gave_up = lane->cut = false;
 	if (lane->inbox.count) {
 		sl_arena_clear(&lane->arena);
 	} else { /* idle lanes keep no scratch memory */
@@ -320,6 +320,10 @@ enum pass_result pass_run(struct own_lane *lane)
 {
 	const struct sl_coordinator_options *opt = &lane->co->opt;
 	for (;;) {
+		if (lane->gave_up && (!lane->stack.count || lane->stack.items[lane->stack.count - 1].msg.kind != SL_MSG_FAULT)) {
+			lane->cut = true;
+			return PASS_DONE;
+		}
 		if (!lane->stack.count) {
 			if (lane->taken == lane->limit || lane->bytes > opt->batch_bytes_max || lane->cut)
 				return PASS_DONE;
@@ -342,8 +346,10 @@ enum pass_result pass_run(struct own_lane *lane)
 			pass_dead_letter(lane, &work, work.msg.reason);
 			continue;
 		}
-		if (careful_give_up(lane))
+		if (careful_give_up(lane)) {
+			lane->gave_up = true;
 			continue;
+		}
 		if (is_sweep(&work.msg)) {
 			if (!lane->sweep_read) {
 				lane->sweep_wanted = true;

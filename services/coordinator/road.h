@@ -37,6 +37,7 @@ struct route_lane {
 	uint64_t defs_ticket;           /* 0: none asked */
 	struct deploy *deploy;          /* ROUTE_DEPLOY */
 	bool paused, gone;              /* gone: revoked, freed when nothing is out */
+	bool late;                      /* reads further behind than the early window */
 	bool waiting;                   /* for an answer */
 	int out;                        /* callbacks that will still come */
 	struct route_lane *next_gone;
@@ -92,6 +93,7 @@ struct own_lane {
 	int steps;
 	int64_t bytes;                  /* changed state and outbox so far, estimated */
 	bool cut;
+	bool gave_up;                   /* a step of this batch: committed before anything else is risked (R7) */
 	struct sl_map touched;          /* "NS~ID" -> actor stepped in this batch */
 	struct sl_map missing;          /* "NS~ID" -> store key: to be read before the pass goes on */
 	struct sl_effects outbox;       /* copies in order */

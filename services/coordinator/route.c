@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/app/metrics.h"
+#include "common/base/text.h"
 #include "common/base/log.h"
 #include "common/base/rules.h"
 #include "common/engine/route.h"
@@ -262,12 +263,33 @@ static bool route_one(struct route_batch *batch, const struct sl_record *rec, bo
 	return true;
 }
 
+/* Partitions that overtake each other by more than the early window lose correlations (design section 5): people must know. */
+static void watch_lag(struct route_lane *lane, int64_t time_ms)
+{
+	struct sl_coordinator *co = lane->co;
+	int64_t lag_ms = co->opt.clock->ops->now_ms(co->opt.clock) - time_ms, window_ms = co->opt.limits.early_window_ms;
+	char lag[32], window[32];
+	sl_metric_observe_us(SL_METRIC_route_lag_seconds, lag_ms > 0 ? lag_ms * 1000 : 0);
+	if (!lane->ns || !window_ms || lane->late == (lag_ms > window_ms))
+		return;
+	lane->late = lag_ms > window_ms;
+	sl_duration_human(lag_ms, lag);
+	sl_duration_human(window_ms, window);
+	if (lane->late)
+		sl_log(SL_WARN, "%s/%d: events are read %s after they were published, later than correlation.early_window_ms (%s): one that came "
+				"early may have expired when its instance starts to wait. Start more coordinators, or set a longer window",
+			lane->topic, (int)lane->partition, lag, window);
+	else
+		sl_log(SL_INFO, "%s/%d: events are read in time again", lane->topic, (int)lane->partition);
+}
+
 static void run_batch(struct route_lane *lane)
 {
 	struct sl_diags diags;
 	int n = 0, max = co_batch_max(lane->co);
 	struct route_batch *batch = batch_new(lane);
 	sl_diags_init(&diags);
+	watch_lag(lane, inbox_at(&lane->inbox, 0)->rec.time_ms);
 	while (n < max && n < lane->inbox.count && !lane->deploy) {
 		const struct sl_record *rec = &inbox_at(&lane->inbox, n)->rec;
 		if (!route_one(batch, rec, n == 0, &diags))

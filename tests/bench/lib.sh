@@ -51,7 +51,7 @@ services() { deploy/local/services.sh "$1" "$DIR" "${@:2}"; }
 # Deploys a workflow of this folder with the stub's port filled in.
 deploy() {
 	local file="$DIR/$1.sw.yaml"
-	sed "s/@PORT@/${STUB_PORT:-0}/" "tests/bench/workflows/$1.sw.yaml" >"$file"
+	sed "s/127.0.0.1:8097/127.0.0.1:${STUB_PORT:-8097}/" "tests/bench/workflows/$1.sw.yaml" >"$file"
 	"$SLUICE_BIN/sluice" deploy "$file" >/dev/null
 }
 undeploy() { "$SLUICE_BIN/sluice" undeploy "bench-$1" >/dev/null; }

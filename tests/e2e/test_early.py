@@ -148,3 +148,20 @@ def test_published_events_are_read_as_avro(world):
         data = json.loads(event["data"]) if isinstance(event["data"], bytes) else event["data"]
         found[attributes["id"]] = (data["placed"], data["paid"])
     assert done and sorted(found.values()) == sorted(done)
+
+
+def test_a_partition_that_is_read_late_is_told():
+    world = World("late", 1, 1, 1, correlation_early_window_ms="1s")
+    try:
+        world.start()
+        world.services("stop")
+        world.publish("nobody.waits", "/test", partition=0)
+        time.sleep(2)
+        world.services("start")
+        wait_for("the warning", lambda: "events are read" in world.log("coordinator-1") and "correlation.early_window_ms (1.0 s)" in
+                 world.log("coordinator-1"), 10)
+        world.publish("nobody.waits", "/test", partition=0)
+        wait_for("the end of it", lambda: "in time again" in world.log("coordinator-1"), 10)
+        assert world.metric("coordinator-1", "route_lag_seconds_count") >= 2
+    finally:
+        world.stop()

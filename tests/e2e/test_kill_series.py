@@ -26,7 +26,9 @@ CALL = "functionRef: {refName: %s, arguments: {run: '${ .run }', part: %s, %s}}"
 
 
 def workflow(kind, states, correlation=""):
-    text = definition(kind, states, correlation).replace("functions:\n", """functions:
+    # deadlines go on while Kafka is away
+    text = definition(kind, states, correlation).replace("actionExecTimeout: PT2M", "actionExecTimeout: PT30M")
+    text = text.replace("functions:\n", """functions:
   - {name: slow, type: custom, operation: 'POST STUB/slow?ms=700'}
   - {name: flaky, type: custom, operation: 'POST STUB/flaky?fail=1'}
   - {name: negate, type: expression, operation: '{right: (0 - .n)}'}
@@ -197,8 +199,9 @@ def judge(world, kills, runs=RUNS, slack_ms=2000):
 
 
 def completed(world):
-    """So many instances have; 0 while a broker that was just started does not answer yet."""
+    """So many instances have; 0 while a broker that was just started does not answer yet. None may fault."""
     try:
+        assert not world.lifecycle("faulted"), world.lifecycle("faulted")[:3]
         return len(world.lifecycle("completed"))
     except KafkaException:
         return 0
@@ -206,14 +209,14 @@ def completed(world):
 
 def ended(world, runs=RUNS, timeout=90):
     """Until all runs have completed and everything that came of them is worked off."""
-    def missing():
+    def missing():  # their names
         done = {d.get("output", {}).get("run") for d in world.lifecycle("completed")}
         return sorted({e.event["data"]["run"] for e in world.events() if e.event.get("type", "").startswith("kill.start.")} - done)
+    wait_for("ready", world.ready, 60, 0.2)
     try:
         wait_for("%d runs ended" % runs, lambda: completed(world) >= runs, timeout, 0.5)
     except AssertionError as error:
         raise AssertionError("%s; missing: %s" % (error, missing()[:20])) from None
-    wait_for("ready", world.ready, 30, 0.2)
     settled(world)
 
 

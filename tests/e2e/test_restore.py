@@ -6,6 +6,7 @@ import shutil
 import time
 
 import pytest
+import redis
 
 from checks import settled
 from support import wait_for
@@ -34,7 +35,6 @@ class Backups(Parts):
         self.redis.start()
 
     def client(self):
-        import redis
         return redis.Redis.from_url(self.url, socket_timeout=10)
 
 

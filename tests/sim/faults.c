@@ -93,13 +93,6 @@ static void skew(struct sim *sim)
 	proc->skewed = sim->skewed = true;
 }
 
-static void duplicate(struct sim *sim)
-{
-	int i = sim->event_count ? sim_below(sim, sim->event_count) : 0;
-	if (i < sim->event_count && sim->events[i].published && !sim->small_ring)
-		sim_publish(sim, &sim->events[i]);
-}
-
 /* R10: everything stops, an older copy of the store takes its place, everything starts again. */
 static void restore(struct sim *sim)
 {
@@ -147,6 +140,16 @@ static void producer_fatal(struct sim *sim)
 		return;
 	sim_tell(sim, "the producer of %s fails and sends again what is not confirmed", proc->name);
 	sl_memory_producer_fatal(sim->world, proc->name);
+}
+
+/* A mailbox that forgets at once cannot know what is published twice; what is between actors is known by its effect id. */
+static void duplicate(struct sim *sim)
+{
+	int i = sim->event_count ? sim_below(sim, sim->event_count) : 0;
+	if (sim->small_ring)
+		producer_fatal(sim);
+	else if (i < sim->event_count && sim->events[i].published)
+		sim_publish(sim, &sim->events[i]);
 }
 
 static void tighten(struct sim *sim)

@@ -126,21 +126,20 @@ void sim_heal(struct sim *sim)
 /* All that can happen without time passing. */
 static void settle(struct sim *sim)
 {
-	int rounds = 0, idle = 0;
-	while (idle < 2) {
-		bool more = sl_memory_turn(sim->world, 0) > 0;
-		for (int i = 0; i < sim->proc_count; i++)
-			more = sim_proc_turn(&sim->procs[i]) || more;
-		idle = more ? 0 : idle + 1;
-		for (int i = 0; i < sim->proc_count; i++)
-			if (sim->procs[i].state == SIM_DOWN && sim->procs[i].back <= sim->step)
-				sim_proc_start(&sim->procs[i]);
-		if (sim->wrong.len)
-			return;
-		if (++rounds > ROUNDS_MAX) {
-			sim_wrong(sim, "does not come to rest");
-			return;
+	bool more = true;
+	for (int rounds = 0; more && !sim->wrong.len; rounds++) {
+		more = sl_memory_turn(sim->world, 0) > 0;
+		for (int i = 0; i < sim->proc_count; i++) {
+			struct sim_proc *proc = &sim->procs[i];
+			more = sim_proc_turn(proc) || more;
+			if (proc->state == SIM_DOWN && proc->back <= sim->step) {
+				sim_proc_start(proc);
+				more = true;
+			}
 		}
+		more = more || sl_memory_lanes(sim->world) > 0;
+		if (rounds > ROUNDS_MAX)
+			sim_wrong(sim, "does not come to rest");
 	}
 	sim_watch(sim);
 }

@@ -32,19 +32,23 @@ static void told(struct sim *sim, jv ev)
 	jv_free(data);
 }
 
-static void read_lifecycle(struct sim *sim)
+/* True: it tells something new. */
+static bool read_lifecycle(struct sim *sim)
 {
 	struct sl_record rec;
+	bool news = false;
 	for (int32_t p = 0; p < 2; p++) {
 		while (sl_memory_record(sim->world, sim->topics.lifecycle, p, sim->watched[p], &rec)) {
 			jv ev;
 			sim->watched[p]++;
+			news = true;
 			if (sl_event_decode(&rec, &sl_json_default, &ev, NULL))
 				continue;
 			told(sim, ev);
 			jv_free(ev);
 		}
 	}
+	return news;
 }
 
 /* --- the listing in the store --- */
@@ -82,7 +86,6 @@ static void check_live(struct sim *sim)
 
 void sim_watch(struct sim *sim)
 {
-	read_lifecycle(sim);
-	if (!sim->wrong.len)
+	if (read_lifecycle(sim) && !sim->wrong.len)
 		check_live(sim);
 }

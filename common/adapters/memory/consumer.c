@@ -122,6 +122,7 @@ static void fetch_run(struct sl_memory *world, struct task *task, bool dropped)
 	if (dropped || !cp->started)
 		return;
 	cp->visible = cp->part->high;
+	cp->con->unread = true;
 	if (!cp->paused && cp->position < cp->visible)
 		cp->con->events.readable(cp->con->events.arg);
 }
@@ -237,7 +238,7 @@ int sl_mem_consumer_start(struct sl_consumer *con, const char *topic, int32_t pa
 
 bool sl_mem_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void **ret_handle)
 {
-	for (int i = 0; i < con->part_count; i++) {
+	for (int i = 0; i < con->part_count && con->unread; i++) {
 		int gid = (con->turn + i) % con->part_count;
 		struct conpart *cp = con->parts[gid];
 		if (!cp || !cp->started || cp->paused || cp->position >= cp->visible)
@@ -249,6 +250,7 @@ bool sl_mem_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void *
 		*ret_handle = NULL;
 		return true;
 	}
+	con->unread = false;
 	return false;
 }
 
@@ -264,6 +266,7 @@ void sl_mem_consumer_pause(struct sl_consumer *con, const char *topic, int32_t p
 	if (!cp)
 		return;
 	cp->paused = paused;
+	con->unread = true;
 	if (!paused && cp->started && cp->position < cp->part->high)
 		fetch_queue(cp);
 }

@@ -111,6 +111,7 @@ struct sl_consumer {
 	int topic_count;
 	struct conpart **parts; /* by gid; NULL: never was ours */
 	int part_count, turn;
+	bool unread; /* there may be something to poll */
 	struct lane calls, commits, answers;
 };
 
