@@ -107,7 +107,8 @@ void sl_call_result(struct sl_run *run)
 {
 	const struct sl_msg *in = run->in;
 	struct sl_frame *frame = sl_frame_by_token(run->inst->root, in->token);
-	if (!frame || frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_CALL || (frame->attempt != in->attempt && SL_RULE(result_token)))
+	if (!frame || frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_CALL ||
+		(frame->attempt != in->attempt && SL_RULE(result_token)))
 		return; /* late (R6) */
 	run->changed = true;
 	frame->token = 0;

@@ -27,15 +27,15 @@ struct deploy {
 	const char *workflow, *version, *hash;
 	struct sl_record records[2];
 	int record_count, sent, waiting;
-	int refs;                       /* callbacks out, + 1 of the lane */
 	bool ok;
 	const char *reason;
 };
 
-static void unref(struct deploy *d)
+/* The lane lives until what it waits for has come (out), or until the process of this coordinator ends. */
+void deploy_free(struct deploy *d)
 {
-	if (--d->refs)
-		return;
+	if (d->fetch)
+		d->lane->co->opt.caller->ops->cancel(d->lane->co->opt.caller, d->fetch);
 	jv_free(d->data);
 	jv_free(d->resources);
 	jv_free(d->wanted);
@@ -45,15 +45,10 @@ static void unref(struct deploy *d)
 	free(d);
 }
 
-void deploy_free(struct deploy *d)
+static void answered(struct deploy *d)
 {
-	if (d->fetch) {
-		d->lane->co->opt.caller->ops->cancel(d->lane->co->opt.caller, d->fetch);
-		d->fetch = NULL;
-		d->refs--;
-	}
-	d->lane = NULL;
-	unref(d);
+	d->lane->out--;
+	co_wake(d->lane->co);
 }
 
 static void finish(struct deploy *d, bool ok, const char *reason)
@@ -105,9 +100,7 @@ static void fetched(void *arg, const struct sl_http_answer *answer)
 		d->resources = sl_json_set(d->resources, d->fetching, text);
 		d->stage = COMPILE;
 	}
-	if (d->lane)
-		co_wake(d->lane->co);
-	unref(d);
+	answered(d);
 }
 
 static void fetch_next(struct deploy *d)
@@ -124,10 +117,10 @@ static void fetch_next(struct deploy *d)
 	struct sl_http_request req = {.method = "GET", .url = d->fetching, .headers = headers, .timeout_ms = 10000,
 		.answer_bytes_max = 4 * 1024 * 1024};
 	d->stage = FETCHING;
-	d->refs++;
+	d->lane->out++;
 	d->fetch = caller->ops->call(caller, &req, fetched, d);
 	if (!d->fetch) {
-		d->refs--;
+		d->lane->out--;
 		finish(d, false, sl_arena_printf(&d->arena, "resource '%s' cannot be fetched", d->fetching));
 	}
 }
@@ -222,9 +215,7 @@ static void delivered(void *arg, int err)
 	d->waiting--;
 	if (err && d->stage != FINISHED)
 		finish(d, false, sl_arena_printf(&d->arena, "Kafka refused the definition: %s", sl_err_text(err)));
-	if (d->lane)
-		co_wake(d->lane->co);
-	unref(d);
+	answered(d);
 }
 
 static void make_records(struct deploy *d)
@@ -258,7 +249,7 @@ static void produce(struct deploy *d)
 			return;
 		d->sent++;
 		d->waiting++;
-		d->refs++;
+		d->lane->out++;
 	}
 	if (!d->waiting)
 		d->stage = READ_BACK;
@@ -272,9 +263,7 @@ static void raised(void *arg, int err, const char *text)
 	else if (d->stage == RAISING)
 		finish(d, true, NULL);
 	(void)text;
-	if (d->lane)
-		co_wake(d->lane->co);
-	unref(d);
+	answered(d);
 }
 
 static void read_back(struct deploy *d)
@@ -290,7 +279,7 @@ static void read_back(struct deploy *d)
 	/* one field per partition of sluice.commands: each has one writer and only rises; readers take the highest */
 	struct sl_op op = {.kind = SL_OP_HSET, .key = "defs", .field = name, .value = {value, strlen(value)}};
 	d->stage = RAISING;
-	d->refs++;
+	d->lane->out++;
 	co->opt.store->ops->write(co->opt.store, &op, 1, raised, d);
 }
 
@@ -298,7 +287,6 @@ struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv
 {
 	struct deploy *d = calloc(1, sizeof(*d));
 	sl_assert(d);
-	d->refs = 1;
 	d->lane = lane;
 	d->batch = batch;
 	d->time_ms = time_ms;

@@ -353,7 +353,8 @@ static void check_instances(struct check *ck)
 		sl_map_each(&ck->insts, f)
 		{
 			struct inst *other = f->value;
-			if (ck->sim->skewed || inst->faulted || other->faulted || other == inst || other->flow != inst->flow || inst->flow < 0 || !inst->key || !other->key ||
+			if (ck->sim->skewed || inst->faulted || other->faulted || other == inst ||
+				other->flow != inst->flow || inst->flow < 0 || !inst->key || !other->key ||
 				!ck->sim->flows[inst->flow].keyed || strcmp(inst->key, other->key) != 0)
 				continue;
 			if (other->started_ms >= inst->started_ms && other->started_ms < inst->ended_ms &&

@@ -43,6 +43,12 @@ for rule in $("$HERE/tidy.py" "$ROOT" --rules); do
 done
 
 "$HERE/tidy.py" "$ROOT" --ctest "$NAMES" | tee "$OUT"
+if [ -e "$BUILD/build.ninja" ] && [ -e "$BUILD/bin/sluice-sim" ] && [ -e "$BUILD/bin/sluice-timer" ]; then
+	# the tool links no timer: the check must say so
+	! "$HERE/objects.py" "$BUILD" bin/sluice >/dev/null
+	result $? "another program than the simulator is caught"
+	"$HERE/objects.py" "$BUILD" | tee -a "$OUT"
+fi
 if [ $fast = 0 ]; then
 	"$HERE/clang.py" "$BUILD" clang | tee -a "$OUT"
 	"$HERE/clang.py" "$BUILD" clang-tidy | tee -a "$OUT"
