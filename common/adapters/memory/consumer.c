@@ -175,13 +175,14 @@ int sl_mem_consumer_new(struct sl_broker *broker, const struct sl_consumer_optio
 	con->topics = sl_mem_new(sizeof(struct topic *) * (size_t)(opt->topic_count + 1));
 	for (int i = 0; i < opt->topic_count; i++)
 		con->topics[i] = sl_mem_partition_find(world, opt->topics[i], 0)->topic;
-	sl_mem_lane_init(&con->calls, proc->name, "<", opt->group ? opt->group : "assign", -1);
-	sl_mem_lane_init(&con->commits, proc->name, ">", opt->group ? opt->group : "assign", -1);
+	con->group = opt->group ? sl_mem_group_get(world, opt->group) : NULL;
+	const char *group = con->group ? con->group->name : "assign"; /* the lanes live longer than the caller's text */
+	sl_mem_lane_init(&con->calls, proc->name, "<", group, -1);
+	sl_mem_lane_init(&con->commits, proc->name, ">", group, -1);
 	sl_mem_lane_init(&con->answers, proc->name, "<", "commit", -1);
 	con->next = proc->consumers;
 	proc->consumers = con;
-	if (opt->group) {
-		con->group = sl_mem_group_get(world, opt->group);
+	if (con->group) {
 		sl_mem_group_join(con);
 	} else {
 		for (int i = 0; i < con->topic_count; i++)
