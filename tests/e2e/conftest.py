@@ -1,6 +1,7 @@
 """pytest's frame for the end-to-end tests: own Kafka and Redis where none are given, and the closing line."""
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -8,6 +9,13 @@ import pytest
 from support import BIN, Server
 
 COUNTS = {"passed": 0, "failed": 0}
+
+
+def pytest_configure(config):
+    # told to stop: as with Ctrl-C, whatever a test has started ends with it
+    def stop(number, frame):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, stop)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,5 +45,5 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
-    if not config.option.collectonly:
+    if not config.option.collectonly and not hasattr(config, "workerinput"):
         print("%d passed, %d failed" % (COUNTS["passed"], COUNTS["failed"]))
