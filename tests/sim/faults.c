@@ -121,15 +121,17 @@ static void restore(struct sim *sim)
 /* Nothing moves on one connection for a while: what was sent on others overtakes it. */
 static void hold(struct sim *sim)
 {
-	int lanes = sl_memory_lanes(sim->world);
+	int lanes = sl_memory_lanes(sim->world), coordinators = 0;
 	if (sim->held[0])
 		return;
+	while (coordinators < sim->proc_count && sim->procs[coordinators].kind == SIM_COORDINATOR)
+		coordinators++;
 	if (lanes && sim_chance(sim, 40))
 		snprintf(sim->held, sizeof(sim->held), "%s", sl_memory_lane_name(sim->world, sim_below(sim, lanes)));
 	else
-		snprintf(sim->held, sizeof(sim->held), "%s>%s/%d", any_proc(sim)->name, sim->topics.instances,
+		snprintf(sim->held, sizeof(sim->held), "%s>%s/%d", sim->procs[sim_below(sim, coordinators)].name, sim->topics.instances,
 			sim_below(sim, sim->partitions));
-	sim->held_step = sim->step + sim_below(sim, sim_chance(sim, 30) ? 1000 : 200);
+	sim->held_step = sim->step + sim_below(sim, sim_chance(sim, 50) ? 1000 : 200);
 	sim_tell(sim, "nothing moves on %s until step %lld", sim->held, (long long)sim->held_step);
 }
 

@@ -150,7 +150,7 @@ static void run(struct sim *sim)
 	sim->faults = amounts[sim_below(sim, 5)];
 	sim->early_window_ms = sim_chance(sim, 50) ? 60 * SIM_MINUTE_MS : sim_chance(sim, 40) ? 10000 : 0;
 	sim->may_cancel = sim_chance(sim, 20);
-	sim->small_ring = sim_chance(sim, 15);
+	sim->small_ring = sim_chance(sim, 20);
 	make_world(sim);
 	uint64_t old = sim_fork(sim, 1, 0);
 	sim_load_make(sim);
