@@ -6,6 +6,8 @@
  * counters n and m may go. */
 #include "common/engine/instance.h"
 
+#include "common/base/log.h"
+
 /* The node that a child of this number must have; NULL: there is none. *ret_part: and what it must be. */
 static const struct sl_node *child_node(const struct sl_frame *parent, int index, enum sl_frame_part *ret_part)
 {
@@ -44,6 +46,7 @@ static bool has_timer(const struct sl_frame *frame)
 {
 	if (frame->part != SL_PART_NODE)
 		return frame->part == SL_PART_BRANCH;
+	sl_assert(frame->node);
 	return frame->node->kind == SL_NODE_STATE || frame->node->kind == SL_NODE_ACTION ||
 	       frame->node->kind == SL_NODE_AWAIT || frame->node->kind == SL_NODE_SLEEP;
 }
@@ -71,6 +74,7 @@ static const char *counters(const struct sl_frame *frame)
 	const struct sl_node *node = frame->node;
 	if (frame->part != SL_PART_NODE)
 		return NULL;
+	sl_assert(node);
 	switch (node->kind) {
 	case SL_NODE_ACTIONS:
 		return frame->n > node->u.actions.count ? "more actions than the plan has" : NULL;
@@ -104,6 +108,7 @@ const char *sl_frame_unsound(const struct sl_instance *inst, const struct sl_fra
 		return "a negative counter";
 	if (frame->timer && !has_timer(frame))
 		return "a timer where none can be";
+	sl_assert(frame->node);
 	if (frame->slots.count && (frame->part != SL_PART_NODE || frame->node->kind != SL_NODE_EACH))
 		return "results where none are collected";
 	return counters(frame);

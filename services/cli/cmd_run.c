@@ -171,6 +171,7 @@ static int run(const char *path, struct wish *wish)
 	wish->compile.mocked = mocked;
 	struct sl_world *world = sl_world_new(&wopt);
 	int code = run_in(world, path, wish);
+	wish->compile.resources = NULL;
 	sl_world_free(world);
 	sl_live_free(live);
 	return code;

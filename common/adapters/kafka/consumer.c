@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #define CLOSE_MS 1500
+#define HEARTBEAT_MAX_MS 1000
+#define SETTLE_MS (3 * HEARTBEAT_MAX_MS) /* so long a member without partitions may still get some */
 #define FENCED_AGAIN_MS 60000 /* within: somebody else really has our name */
 
 static const uint64_t one = 1;
@@ -232,7 +234,10 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic
 	bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
 	if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && con) {
 		sl_kafka_client_up(kafka);
+		if (!con->joined)
+			con->joined_at = uv_now(kafka->loop);
 		con->joined = true;
+		con->given = con->given || parts->cnt;
 		take_partitions(con, parts, cooperative);
 		return;
 	}
@@ -278,7 +283,9 @@ static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *
 		return NULL;
 	snprintf(number, sizeof(number), "%d", kafka->session_timeout_ms);
 	sl_kafka_client_default(kafka, "consumer", conf, "session.timeout.ms", number);
-	snprintf(number, sizeof(number), "%d", kafka->session_timeout_ms / 5);
+	/* A member hears of a rebalance by its heartbeat's answer: until all have, moved partitions are nobody's. */
+	int beat_ms = kafka->session_timeout_ms / 5;
+	snprintf(number, sizeof(number), "%d", beat_ms < HEARTBEAT_MAX_MS ? beat_ms : HEARTBEAT_MAX_MS);
 	sl_kafka_client_default(kafka, "consumer", conf, "heartbeat.interval.ms", number);
 	sl_kafka_client_default(kafka, "consumer", conf, "partition.assignment.strategy", "cooperative-sticky");
 	/* Each partition has its own queue, so these bound a partition. */
@@ -492,11 +499,17 @@ static void leave(struct sl_consumer *con)
 	}
 }
 
+/* Cooperative rebalancing takes two rounds: in the first others give up what a new member gets in the second. */
+static bool settled(const struct sl_consumer *con)
+{
+	return con->joined && (con->given || uv_now(con->kafka->loop) - con->joined_at >= SETTLE_MS);
+}
+
 const char *sl_kafka_joining(const struct sl_broker *broker)
 {
 	const struct kafka *kafka = (const struct kafka *)broker;
 	for (const struct sl_consumer *con = kafka->consumers; con; con = con->next)
-		if (con->group && !con->joined)
+		if (con->group && !settled(con))
 			return con->group;
 	return NULL;
 }

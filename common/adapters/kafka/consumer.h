@@ -64,7 +64,8 @@ struct sl_consumer {
 	int source_count, turn, run; /* poll: whose turn, how many records in a row */
 	bool assigning;		     /* no group: partitions are not known yet */
 	bool closed, serving, failed;
-	bool joined;	    /* the group has told its partitions, be it none */
+	bool joined, given;  /* the group has told its partitions, be it none; has given some */
+	uint64_t joined_at;  /* loop time */
 	bool remake;	    /* fenced by its own name: a new librdkafka consumer is due */
 	uint64_t remade_at; /* loop time; 0: never */
 	struct retired *retired;
