@@ -442,7 +442,7 @@ Test(codec_event, avro_c_reads_our_avro_events)
 {
 	struct sl_arena arena;
 	struct sl_record rec = {0};
-	size_t len;
+	size_t len = 0;
 	char *schema_text = read_whole(SL_SOURCE_DIR "/proto/cloudevents.avsc", &len);
 	avro_schema_t schema;
 	cr_assert_eq(avro_schema_from_json_length(schema_text, len, &schema), 0);

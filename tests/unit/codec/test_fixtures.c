@@ -57,7 +57,7 @@ static void write_present(const char *dir)
 
 static int read_folder(const char *dir, uint64_t fp)
 {
-	char path[700];
+	char path[1024];
 	int count = 0;
 	snprintf(path, sizeof(path), "%s/schema.avsc", dir);
 	char *schema = read_whole(path, NULL);
@@ -72,7 +72,7 @@ static int read_folder(const char *dir, uint64_t fp)
 			continue;
 		struct sl_arena arena;
 		struct sl_msg msg;
-		size_t len;
+		size_t len = 0;
 		sl_arena_init(&arena);
 		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		char *bytes = read_whole(path, &len);

@@ -163,7 +163,7 @@ static int new_event(struct world *w, char type, const char *k, const char *c)
 	if (!keys_of(type))
 		more[0] = 0;
 	w->events[n] = (struct published){.ev = build_ev(id, name, more), .type = type};
-	snprintf(w->events[n].k, sizeof w->events[n].k, "%s", k);
+	snprintf(w->events[n].k, sizeof w->events[n].k, "%.7s", k);
 	return n;
 }
 

@@ -77,7 +77,7 @@ static void on_done(void *arg, const struct sl_http_answer *answer)
 
 static const char *url_of(const char *path)
 {
-	static char url[8][512];
+	static char url[8][640];
 	static int n;
 	char *to = url[n++ % 8];
 	snprintf(to, sizeof(url[0]), "http://127.0.0.1:%d%s", port, path);
