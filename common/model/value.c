@@ -374,7 +374,7 @@ static void write_number(struct sl_buf *out, double d)
 	}
 	if (isinf(d))
 		d = d > 0 ? 1.7976931348623157e308 : -1.7976931348623157e308;
-	if (d == floor(d) && fabs(d) < 1e17) {
+	if (d == floor(d) && fabs(d) <= EXACT_MAX) {
 		int64_t v = (int64_t)d;
 		if (v == 0 && signbit(d)) {
 			sl_buf_adds(out, "-0");
@@ -396,6 +396,9 @@ static void write_number(struct sl_buf *out, double d)
 			break;
 	}
 	sl_buf_adds(out, text);
+	/* bare digits beyond 2^53 would be refused where they come in again (A167) */
+	if (!text[strcspn(text, ".e")])
+		sl_buf_adds(out, ".0");
 }
 
 void sl_json_write(struct sl_buf *out, jv v)

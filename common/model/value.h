@@ -21,7 +21,8 @@ extern const struct sl_json_limits sl_json_default;     /* 0 bytes, depth 200, r
  * Errors with a diagnostic (line:col, and for numbers the JSON Pointer): SL_EPARSE, SL_EENCODING, SL_EDEPTH,
  * SL_ETOOBIG, SL_ENUMBER. */
 SL_MUST_CHECK int sl_json_parse(const char *text, size_t len, const struct sl_json_limits *limits, jv *ret, struct sl_diags *diags);
-/* Appends compact JSON; borrows. Numbers: integers without exponent up to 1e17, else shortest round-trip. */
+/* Appends compact JSON; borrows. Numbers: integers up to 2^53 in digits alone, else the shortest
+ * text that is read back as the same number, with a point or an exponent (A167). */
 void sl_json_write(struct sl_buf *out, jv value);
 /* The same as malloc'ed text (free it); borrows. */
 char *sl_json_text(jv value);
