@@ -1,6 +1,7 @@
 /* CloudEvents: the check that every event passes on entry, and readers. */
 #include "common/model/event.h"
 #include "common/base/text.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +102,12 @@ static int check_value(const char *name, jv value, struct sl_diags *diags)
 	return 0;
 }
 
+/* An Integer (CloudEvents 1.0, Type System) has no negative zero: 0 and -0 must make one correlation key. */
+static bool negative_zero(jv value)
+{
+	return jv_get_kind(value) == JV_KIND_NUMBER && jv_number_value(value) == 0 && signbit(jv_number_value(value));
+}
+
 /* Moves one member of the raw object over; takes key and value. A75: names are folded to lower case. */
 static int fold(jv *ev, jv key, jv value, struct sl_diags *diags)
 {
@@ -126,8 +133,11 @@ static int fold(jv *ev, jv key, jv value, struct sl_diags *diags)
 	/* CloudEvents JSON format: an unset attribute may be written as null; data may be null. */
 	if (jv_get_kind(value) == JV_KIND_NULL && strcmp(name, "data") != 0)
 		goto out;
-	if (!is_payload(name))
+	if (!is_payload(name)) {
 		err = check_value(name, value, diags);
+		if (negative_zero(value))
+			value = jv_number(0);
+	}
 	if (!err) {
 		*ev = jv_object_set(*ev, jv_string(name), value);
 		value = jv_invalid();
@@ -151,7 +161,7 @@ static bool is_folded(jv raw)
 			same = same && payload && strcmp(name, "data") == 0;
 		else
 			same = same && len < NAME_MAX_LEN &&
-			       (payload || (legal_name(name, len) && check_value(name, value, NULL) == 0));
+			       (payload || (legal_name(name, len) && check_value(name, value, NULL) == 0 && !negative_zero(value)));
 		jv_free(key);
 		jv_free(value);
 	}

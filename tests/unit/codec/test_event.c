@@ -92,6 +92,22 @@ Test(codec_event, structured_json_is_read)
 		EVENT(",\"datacontenttype\":\"image/png\",\"data_base64\":\"eyJhIjoxfQ==\""));
 }
 
+Test(codec_event, an_integer_has_no_negative_zero)
+{
+	struct sl_diags diags;
+	jv ev;
+	sl_diags_init(&diags);
+	const char *text = EVENT(",\"room\":-0,\"data\":-0");
+	struct sl_record rec = {.value = {text, strlen(text)}};
+	cr_assert_eq(sl_event_decode(&rec, &sl_json_default, &ev, &diags), 0, "%s", sl_diags_first(&diags));
+	char *got = sl_json_text(ev);
+	cr_assert(strstr(got, "\"room\":0"), "%s", got);
+	cr_assert(strstr(got, "\"data\":-0"), "%s", got);
+	free(got);
+	jv_free(ev);
+	sl_diags_release(&diags);
+}
+
 Test(codec_event, binary_is_read)
 {
 	GIVES(HEADERS(CE, {"content-type", "application/json"}, {"ce_patientId", "Grüße"}, {"other", "x"}),
