@@ -9,7 +9,7 @@ cd "$ROOT" || exit 2
 BUILD=$(realpath -m "${1:-build/tsan}")
 HERE=$ROOT/tests/tsan
 LOG=$BUILD/log
-CONTRACTS="clock store admin note broker"
+CONTRACTS="clock store admin note broker group"
 # every client and mode through all three services; the watchdog's thread ends a process; the helper process of secrets
 E2E=(test_clients.py test_hard_budget.py test_timing.py -k "test_clients or never_ends or secret")
 passed=0 failed=0 DIR="" child=""

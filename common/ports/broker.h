@@ -1,7 +1,7 @@
 /* Port: the broker. Function tables; adapters: kafka/ (librdkafka) and memory/. All calls and callbacks happen on the
  * process's loop thread; a call never blocks and never calls back before it has returned.
  *
- * Contract (tests/contract/test_broker.c): records of one producer to one partition arrive in order of produce, none
+ * Contract (tests/contract/test_broker.c, test_group.c): records of one producer to one partition arrive in order of produce, none
  * lost once delivered(0) was called, at most the undelivered ones lost or duplicated at a crash; a consumer group gives each
  * partition to one member at a time; offsets start at 0 and rise. */
 #ifndef SL_PORTS_BROKER_H
@@ -30,6 +30,13 @@ struct sl_consumer_events {
 	void *arg;
 	/* The partition is ours; nothing is fetched before start(). */
 	void (*assigned)(void *arg, const char *topic, int32_t partition);
+	/* NULL: a partition that is to go is revoked at once. Else: the group wants it for another member. It is still ours and
+	 * nobody else's, commits are taken, and no more of its records are polled; our other partitions go on. Begin nothing new
+	 * with it, finish what is under way, commit, then call hand_over. `revoked` always follows: after hand_over (perhaps not
+	 * before others that were asked for with it are handed over too), when hand_over_ms are over, or when it shows that the
+	 * group no longer counts us in (a commit ends with SL_EFENCED, ...). Without `handing`, as if it were NULL: what is lost
+	 * already, and where the group's protocol leaves no time. While closing neither comes. */
+	void (*handing)(void *arg, const char *topic, int32_t partition);
 	/* No longer ours: drop what is in hand; records not yet given to the producer are not sent (R12). */
 	void (*revoked)(void *arg, const char *topic, int32_t partition);
 	/* Something may be there to poll (edge). */
@@ -42,6 +49,7 @@ struct sl_consumer_options {
 	const char *const *topics;
 	int topic_count;
 	struct sl_consumer_events events;
+	int hand_over_ms;       /* longest time from `handing` to `revoked`; 0: `handing` is never called */
 };
 
 struct sl_consumer;
@@ -61,9 +69,12 @@ struct sl_broker_ops {
 	bool (*poll)(struct sl_consumer *con, struct sl_record *ret, void **ret_handle);
 	void (*release)(struct sl_consumer *con, void *handle);
 	void (*pause)(struct sl_consumer *con, const char *topic, int32_t partition, bool paused);
+	/* A partition of which `handing` told may go. Others: nothing happens. Commits must be answered before. */
+	void (*hand_over)(struct sl_consumer *con, const char *topic, int32_t partition);
 	/* Group offset: next record to read. done may be NULL; err SL_EFENCED: the group no longer counts us in. metadata may be NULL. */
 	int (*commit)(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset, const char *metadata, void (*done)(void *arg, int err), void *arg);
-	/* Offset and metadata (malloc'ed, may be NULL) of the group; offset -1: none. Synchronous on memory; on Kafka up to a few seconds. */
+	/* Offset and metadata (malloc'ed, may be NULL) of the group; offset -1: none. Synchronous on memory; on Kafka up to a few seconds.
+	 * SL_EAGAIN: not while the group rebalances. */
 	int (*committed)(struct sl_consumer *con, const char *topic, int32_t partition, int64_t *ret_offset, char **ret_metadata);
 	/* First and one-behind-last offset. */
 	int (*watermarks)(struct sl_broker *broker, const char *topic, int32_t partition, int64_t *ret_low, int64_t *ret_high);

@@ -317,7 +317,7 @@ int sl_remote_read(struct sl_remote *remote, const struct sl_remote_read *read, 
 	r.end = SL_NEWN(&remote->arena, int64_t, r.count);
 	r.next = SL_NEWN(&remote->arena, int64_t, r.count);
 	struct sl_consumer_options opt = {.topics = &read->topic, .topic_count = 1,
-		.events = {&r, read_assigned, read_revoked, read_readable, read_fatal}};
+		.events = {.arg = &r, .assigned = read_assigned, .revoked = read_revoked, .readable = read_readable, .fatal = read_fatal}};
 	if (remote->broker->ops->consumer_new(remote->broker, &opt, &con))
 		return sl_remote_unreachable(remote, "Kafka");
 	code = read_begin(&r, con);

@@ -38,6 +38,7 @@ struct sl_executor_options {
 	size_t answer_bytes_max; /* 1 MiB */
 	size_t result_bytes_max; /* record for sluice.instances; 3 MiB */
 	int64_t commit_ms;	 /* offsets are committed that often; 100 */
+	int hand_over_ms;	 /* calls under way may take so long when another executor is to have their partition; 10 s, below 0: none */
 	void (*wake)(void *arg); /* turn() should be called soon */
 	/* Cannot go on; text names what to do. */
 	void (*fatal)(void *arg, int err, const char *text);

@@ -1,4 +1,4 @@
-/* Partitions of sluice.actions: taking them (R12), the offsets that are finished, and committing those. */
+/* Partitions of sluice.actions: taking them (R12), the offsets that are finished, committing those, and handing over. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +66,18 @@ static bool answered(struct part *part)
 	return part->gone;
 }
 
+/* It goes before it was taken. */
+static bool given_up(struct part *part)
+{
+	bool gone = answered(part);
+	return gone || part->handing;
+}
+
 static void remembered(void *arg, int err, const char *text)
 {
 	struct part *part = arg;
 	(void)text;
-	if (answered(part))
+	if (given_up(part))
 		return;
 	if (err)
 		again_later(part);
@@ -83,7 +90,7 @@ static void beginning_committed(void *arg, int err)
 {
 	struct part *part = arg;
 	char name[320];
-	if (answered(part))
+	if (given_up(part))
 		return;
 	if (err) {
 		again_later(part);
@@ -133,7 +140,7 @@ static void routed_loaded(void *arg, int err, const struct sl_hash *hashes, int 
 	char name[320], *runs = NULL;
 	int64_t low, high, offset = -1;
 	bool known = false;
-	if (answered(part))
+	if (given_up(part))
 		return;
 	name_of(part, name);
 	for (int i = 0; !err && count > 0 && i < hashes[0].count; i++)
@@ -169,8 +176,10 @@ static void committed(void *arg, int err)
 	if (answered(part))
 		return;
 	/* SL_EFENCED: the group no longer counts us in, the revocation is on its way */
-	if (err && err != SL_EFENCED)
+	if (err && err != SL_EFENCED) {
 		part->dirty = true;
+		part->retry_at_ms = ex_now(part->ex) + part->ex->opt.commit_ms;
+	}
 }
 
 static void commit(struct part *part)
@@ -189,16 +198,56 @@ static void commit(struct part *part)
 	sl_buf_release(&runs);
 }
 
+/* --- handing over --- */
+
+static bool begun(const struct act *act)
+{
+	return act->stage == CALLING || act->stage == SENDING || act->stage == DELIVERING || act->stage == LANDED;
+}
+
+static void drop_not_begun(struct act *act)
+{
+	if (!begun(act))
+		ex_drop(act, false);
+}
+
+static void keep_waiting(struct act *act)
+{
+	if (!act->gone)
+		act->part->handed = false;
+}
+
+void part_hand(struct part *part)
+{
+	part->handing = true;
+	sl_log(SL_INFO, "%s/%d: another member is to have it; finishing its calls", part->topic, (int)part->partition);
+	ex_each(part->ex, part, drop_not_begun);
+}
+
+/* When nothing of it is in hand and the group knows what is finished. */
+static void hand_over(struct part *part)
+{
+	if (part->dirty || part->committing)
+		return;
+	part->handed = true;
+	ex_each(part->ex, part, keep_waiting);
+	if (part->handed)
+		part->ex->opt.broker->ops->hand_over(part->ex->con, part->topic, part->partition);
+}
+
 void part_turn(struct part *part)
 {
 	int64_t now = ex_now(part->ex);
-	if (part->gone)
+	bool hurry = part->handing || part->ex->draining;
+	if (part->gone || part->handed)
 		return;
-	if (part->stage == PART_TAKE && now >= part->retry_at_ms)
+	if (part->stage == PART_TAKE && !part->handing && now >= part->retry_at_ms)
 		take(part);
 	if (part->stage == PART_RUN && part->dirty && !part->committing &&
-		(now >= part->commit_at_ms || part->ex->draining))
+		(now >= part->commit_at_ms || (hurry && now >= part->retry_at_ms)))
 		commit(part);
+	if (part->handing)
+		hand_over(part);
 }
 
 /* What finished is said to the group while it still may listen; the rest is the next owner's. */

@@ -8,6 +8,8 @@
  *   6 answer    results and dead letters to Kafka                                                     send()
  *   7 ack       delivered: the offset is finished (R1); offsets are committed with the runs beyond    part.c
  *
+ * A partition that another executor is to have is handed over when its calls have come this whole road.
+ *
  * One attempt per record: retries are the engine's. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,7 +136,7 @@ static struct part *find_part(struct sl_executor *ex, const char *topic, int32_t
 static void take_record(struct sl_executor *ex, const struct sl_record *rec)
 {
 	struct part *part = find_part(ex, rec->topic, rec->partition);
-	if (!part || part->stage != PART_RUN || rec->offset < part->seen)
+	if (!part || part->handing || part->stage != PART_RUN || rec->offset < part->seen)
 		return;
 	/* offsets that the log does not hold will never be read: they must not hold up the run */
 	if (rec->offset > part->seen)
@@ -397,6 +399,16 @@ static void on_assigned(void *arg, const char *topic, int32_t partition)
 	ex_wake(ex);
 }
 
+/* Whoever has it next begins what is not begun; what is begun would be done twice. */
+static void on_handing(void *arg, const char *topic, int32_t partition)
+{
+	struct sl_executor *ex = arg;
+	struct part *part = find_part(ex, topic, partition);
+	if (part)
+		part_hand(part);
+	ex_wake(ex);
+}
+
 static void on_revoked(void *arg, const char *topic, int32_t partition)
 {
 	struct sl_executor *ex = arg;
@@ -428,6 +440,7 @@ static void fill_defaults(struct sl_executor_options *opt)
 	opt->answer_bytes_max = opt->answer_bytes_max ? opt->answer_bytes_max : 1 << 20;
 	opt->result_bytes_max = opt->result_bytes_max ? opt->result_bytes_max : 3 << 20;
 	opt->commit_ms = opt->commit_ms > 0 ? opt->commit_ms : 100;
+	opt->hand_over_ms = !opt->hand_over_ms ? 10000 : opt->hand_over_ms < 0 ? 0 : opt->hand_over_ms;
 	if (!opt->json.depth_max)
 		opt->json.depth_max = sl_json_default.depth_max;
 }
@@ -442,8 +455,10 @@ int sl_executor_new(const struct sl_executor_options *opt, struct sl_executor **
 	struct sl_consumer_options con = {.group = ex->opt.group,
 		.topics = &ex->opt.topics->actions,
 		.topic_count = 1,
+		.hand_over_ms = ex->opt.hand_over_ms,
 		.events = {.arg = ex,
 			.assigned = on_assigned,
+			.handing = on_handing,
 			.revoked = on_revoked,
 			.readable = on_readable,
 			.fatal = on_fatal}};

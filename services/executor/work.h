@@ -29,6 +29,7 @@ struct part {
 	int32_t partition;
 	enum part_stage stage;
 	bool gone; /* revoked; freed when nothing is out */
+	bool handing, handed; /* another executor is to have it: what is called is finished, nothing more begun; told so */
 	int out;   /* callbacks that will still come, and what they brought and is not looked at */
 	struct sl_tracker tracker;
 	int64_t seen; /* next offset to be read */
@@ -103,7 +104,8 @@ void ex_drop(struct act *act, bool finished);
 
 /* part.c: partitions come and go, offsets */
 struct part *part_new(struct sl_executor *ex, const char *topic, int32_t partition);
-void part_turn(struct part *part); /* take, commit */
+void part_turn(struct part *part); /* take, commit, hand over */
+void part_hand(struct part *part);
 void part_revoke(struct part *part);
 void part_free(struct part *part); /* nothing is out any more */
 

@@ -24,7 +24,7 @@ SLUICE_KAFKA_DIR=$DIR
 SLUICE_KAFKA_SCRIPT=$LOCAL/kafka.sh
 set +a
 failed=0
-for port in clock store memory admin broker; do
+for port in clock store memory admin broker group; do
 	echo "== $port"
 	"$BUILD/tests/contract_$port" ${FILTER:+"$FILTER"} || failed=1
 done

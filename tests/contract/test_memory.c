@@ -312,6 +312,36 @@ static void a_backup_comes_back(struct rig *rig)
 	sl_memory_backup_free(backup);
 }
 
+/* Split brain: what A does until it reconnects happens in the store that was replaced. */
+static void a_replaced_store_lives_on_beside(struct rig *rig)
+{
+	struct log log = {0};
+	struct sl_memory *w = rig->world;
+	struct sl_store *s = sl_memory_store(w, "A");
+	s->ops->take(s, "p", 1, on_hashes, &log);
+	put(s, "old", &log);
+	sl_memory_turn(w, 0);
+	struct sl_memory_backup *backup = sl_memory_backup(w);
+	uint64_t session = s->ops->session(s);
+	sl_memory_restore_beside(w, backup);
+	put(s, "lost", &log);
+	sl_memory_turn(w, 0);
+	expect(w, "old");
+	put(s, "lost too", &log);
+	put(s, "not done", &log);
+	sl_memory_sever(w, "A", 1, true);
+	put(s, "not sent", &log);
+	sl_memory_turn(w, 0);
+	CHECK_STR(log.text, "h0/1 c0 c0 c0 c1 c3 ");
+	CHECK(s->ops->session(s) == session);
+	sl_memory_reconnect(w, "A");
+	CHECK(s->ops->session(s) != session);
+	put(s, "new", &log);
+	sl_memory_turn(w, 0);
+	expect(w, "new");
+	sl_memory_backup_free(backup);
+}
+
 static void trimmed_records_are_out_of_range(struct rig *rig)
 {
 	struct log log = {0};
@@ -414,6 +444,7 @@ static const struct test tests[] = {
 	{"a zombie's commit may still arrive", a_zombies_commit_may_still_arrive, "memory"},
 	{"a store in trouble says so", a_store_in_trouble_says_so, "memory"},
 	{"a backup comes back", a_backup_comes_back, "memory"},
+	{"a replaced store lives on beside", a_replaced_store_lives_on_beside, "memory"},
 	{"trimmed records are out of range", trimmed_records_are_out_of_range, "memory"},
 	{"mocks answer in virtual time, before timers", mocks_answer_in_virtual_time_before_timers, "memory"},
 	{"worlds are cheap", worlds_are_cheap, "memory"},

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from support import BIN, Server, World, free_port, wait_for
+from support import BIN, CRASHES, Server, World, free_port, wait_for
 
 # A call that takes a moment, a nap, and an event of one's own in between.
 TRIP = """
@@ -39,19 +39,67 @@ states:
 """
 
 
-class Load(threading.Thread):
-    """Publishes the two events of one trip after the other until it is told to stop; keeps what Kafka has taken."""
+# A call that takes long, and nothing else.
+LONG = """
+id: long
+name: long
+version: '1.0.0'
+specVersion: '0.8'
+start: Go
+timeouts: {actionExecTimeout: PT1M}
+events:
+  - {name: Asked, type: long.asked, source: /test}
+functions:
+  - {name: slow, type: custom, operation: 'POST STUB/slow?ms=3000'}
+states:
+  - name: Go
+    type: event
+    onEvents:
+      - eventRefs: [Asked]
+        actions:
+          - functionRef: {refName: slow, arguments: {n: '${ .n }'}}
+            actionDataFilter: {toStateData: '${ .answer }'}
+    end: true
+"""
 
-    def __init__(self, world, every_s):
+
+class Executor:
+    """One more executor, which joins the group of those that run; its port and its log are where World looks for them."""
+
+    def __init__(self, world, number):
+        self.world, self.name = world, "executor-%d" % number
+        base = os.path.join(world.dir, self.name)
+        with open(base + ".log", "wb") as log:
+            self.process = subprocess.Popen([str(BIN / "sluice-executor"), "--service.ordinal", str(number), "--http.port_file",
+                                             base + ".port"], env=world.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def ready(self, timeout=40):
+        wait_for(self.name, lambda: self.world.http(self.name, "/readyz")[0] == 200, timeout, 0.01)
+
+    def owned(self):
+        return self.world.metric(self.name, "partitions_owned")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        code = self.process.wait(30)
+        log = self.world.log(self.name)
+        assert code == 0 and not any(crash in log for crash in CRASHES), "%s: exit %d: %s" % (self.name, code, log[-2000:])
+
+
+class Load(threading.Thread):
+    """Publishes the events of one trip after the other until it is told to stop."""
+
+    def __init__(self, world, every_s, kinds=("trip.went", "trip.back")):
         super().__init__(daemon=True)
-        self.world, self.every_s, self.going, self.count, self.lost = world, every_s, True, 0, []
+        self.world, self.every_s, self.kinds, self.going, self.count, self.lost = world, every_s, kinds, True, 0, []
         self.start()
 
     def run(self):
         while self.going:
-            for kind in ("went", "back"):
-                self.world.publish("trip." + kind, "/test", {"n": self.count}, id="%s-%d" % (kind, self.count), tripid="t%d" % self.count,
-                                   partition=(self.count + (kind == "back")) % 4, flush=False)
+            for i, kind in enumerate(self.kinds):
+                self.world.publish(kind, "/test", {"n": self.count}, id="%s-%d" % (kind, self.count), tripid="t%d" % self.count,
+                                   partition=(self.count + i) % 4, flush=False)
             self.world.producer.poll(0)
             self.count += 1
             time.sleep(self.every_s)
@@ -73,6 +121,17 @@ def check_trips(world, count, timeout=60):
     calls = [c["body"]["n"] for c in world.stub.calls("/slow")]
     return sorted(calls) == list(range(count)) or "calls: %d for %d trips; more than once: %s" % (
         len(calls), count, sorted({n for n in calls if calls.count(n) > 1})[:20])
+
+
+def check_long(world, count, timeout=60):
+    """Every one once, with the right output. Returns the keys of calls that were made again."""
+    ended = world.wait_ended("long", count, timeout=timeout)
+    assert sorted(d["output"]["answer"]["n"] for d in ended) == list(range(count))
+    assert len(world.lifecycle("started", "long")) == count
+    assert not world.lifecycle("faulted")
+    calls = [(c["body"]["n"], c["key"]) for c in world.stub.calls("/slow")]
+    assert {n for n, _ in calls} == set(range(count)) and len(set(calls)) == count, "the same key for the same call"
+    return sorted({key for n, key in calls if calls.count((n, key)) > 1})
 
 
 def committed(world):
@@ -120,17 +179,127 @@ def test_an_executor_that_joins_is_ready_when_the_others_have_made_room():
     try:
         world.start()
         assert world.metric("executor-1", "partitions_owned") == 8
-        port = os.path.join(world.dir, "executor-2.port")
-        second = subprocess.Popen([str(BIN / "sluice-executor"), "--service.ordinal", "2", "--http.port_file", port], env=world.env,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for("the second", lambda: os.path.exists(port) and world.http("executor-2", "/readyz")[0] == 200, 30, 0.01)
+        second = Executor(world, 2)
+        second.ready()
         # calls that begin now stay where they are
         assert world.metric("executor-1", "partitions_owned") == 4
-        wait_for("its half", lambda: world.metric("executor-2", "partitions_owned") == 4, 10)
+        wait_for("its half", lambda: second.owned() == 4, 10)
     finally:
         if second:
-            second.terminate()
-            assert second.wait(30) == 0
+            second.stop()
+        world.stop()
+
+
+def test_executors_that_join_repeat_no_call():
+    world = World("hands", 1, 1, 1)
+    more = []
+    try:
+        world.start()
+        world.deploy(LONG)
+        load = Load(world, 0.05, ["long.asked"])
+        time.sleep(4)
+        for number in (2, 3):
+            more.append(Executor(world, number))
+            more[-1].ready()
+            assert more[-1].owned() >= 2, "ready means that it has its share"
+            time.sleep(4)
+        counts = [world.metric("executor-1", "partitions_owned")] + [e.owned() for e in more]
+        assert sum(counts) == 8 and min(counts) >= 2, counts
+        again = check_long(world, load.finish())
+        assert not again, "%d calls were made again" % len(again)
+        for name in ("executor-2", "executor-3"):
+            assert world.metric(name, "calls_total", result="ok") > 10, name
+    finally:
+        for executor in more:
+            executor.stop()
+        world.stop()
+
+
+def test_a_call_longer_than_handing_over_may_take_is_made_again():
+    world = World("bound", 1, 1, 1, executor_hand_over_ms="1s")
+    second = None
+    try:
+        world.start()
+        world.deploy(LONG)
+        load = Load(world, 0.1, ["long.asked"])
+        time.sleep(4)
+        second = Executor(world, 2)
+        second.ready()
+        time.sleep(2)
+        again = check_long(world, load.finish())
+        # those of half the partitions that had begun in the 3 s before
+        assert 0 < len(again) < 35, again
+    finally:
+        if second:
+            second.stop()
+        world.stop()
+
+
+def hands_over(world, executors):
+    """The first has calls under way in all partitions, the second has joined and waits for its half."""
+    executors.append(Executor(world, 1))
+    executors[0].ready()
+    load = Load(world, 0.1, ["long.asked"])
+    time.sleep(4)
+    executors.append(Executor(world, 2))
+    wait_for("it is in the group", lambda: "another member" in world.log("executor-1"), 20)
+    time.sleep(0.5)
+    assert (executors[0].owned(), executors[1].owned()) == (8, 0)
+    return load
+
+
+def test_a_session_that_ends_while_handing_over_loses_nothing():
+    """The one that hands over stands still until the group has given it up, and goes on afterwards."""
+    world = World("stands", 1, 0, 1)
+    executors = []
+    try:
+        world.start()
+        world.deploy(LONG)
+        load = hands_over(world, executors)
+        os.kill(executors[0].process.pid, signal.SIGSTOP)
+        wait_for("the other has all", lambda: executors[1].owned() == 8, 30)
+        os.kill(executors[0].process.pid, signal.SIGCONT)
+        wait_for("it is back", lambda: executors[0].owned() == 4 and executors[1].owned() == 4, 40)
+        check_long(world, load.finish())
+    finally:
+        for executor in executors:
+            executor.stop()
+        world.stop()
+
+
+def test_a_stop_while_handing_over_repeats_no_call():
+    world = World("stops", 1, 0, 1)
+    executors = []
+    try:
+        world.start()
+        world.deploy(LONG)
+        load = hands_over(world, executors)
+        executors.pop(0).stop()
+        wait_for("the other has all", lambda: executors[0].owned() == 8, 30)
+        again = check_long(world, load.finish())
+        assert not again, "%d calls were made again" % len(again)
+    finally:
+        for executor in executors:
+            executor.stop()
+        world.stop()
+
+
+def test_what_is_being_handed_over_when_an_executor_is_killed_is_somebodys():
+    """It is back under its name before the group has missed it."""
+    world = World("orphans", 1, 0, 1)
+    executors = []
+    try:
+        world.start()
+        world.deploy(LONG)
+        load = hands_over(world, executors)
+        executors[0].process.kill()
+        executors[0].process.wait(10)
+        executors[0] = Executor(world, 1)
+        wait_for("each has its half", lambda: executors[0].owned() == 4 and executors[1].owned() == 4, 30)
+        check_long(world, load.finish())
+    finally:
+        for executor in executors:
+            executor.stop()
         world.stop()
 
 

@@ -360,6 +360,7 @@ static const struct sl_broker_ops ops = {
 	.poll = sl_kafka_consumer_poll,
 	.release = sl_kafka_consumer_release,
 	.pause = sl_kafka_consumer_pause,
+	.hand_over = sl_kafka_consumer_hand_over,
 	.commit = sl_kafka_consumer_commit,
 	.committed = sl_kafka_consumer_committed,
 	.watermarks = client_watermarks,

@@ -106,6 +106,9 @@ void sl_kafka_consumer_close(struct sl_consumer *con);
 void sl_kafka_consumer_tick(struct sl_consumer *con);
 struct sl_consumer *sl_kafka_consumer_next(struct sl_consumer *con);
 
+/* --- rebalance.c --- */
+void sl_kafka_consumer_hand_over(struct sl_consumer *con, const char *topic, int32_t partition);
+
 /* --- fetch.c --- */
 int sl_kafka_consumer_start(struct sl_consumer *con, const char *topic, int32_t partition, int64_t offset);
 bool sl_kafka_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void **ret_handle);

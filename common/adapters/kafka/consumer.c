@@ -1,4 +1,4 @@
-/* Joining and leaving: the group's rebalances, the main queue, errors that stop a service. */
+/* A consumer's life: librdkafka's consumer and its successors, the main queue, errors that stop a service, leaving. */
 #include "common/adapters/kafka/consumer.h"
 #include "common/base/log.h"
 #include <stdio.h>
@@ -57,6 +57,8 @@ static void tell(struct sl_consumer *con)
 		/* Meanwhile it may have been taken back: then the revocation waits behind this. */
 		if (news->kind == NEWS_ASSIGNED)
 			ev->assigned(ev->arg, news->text, news->partition);
+		else if (news->kind == NEWS_HANDING)
+			ev->handing(ev->arg, news->text, news->partition);
 		else if (news->kind == NEWS_REVOKED)
 			ev->revoked(ev->arg, news->text, news->partition);
 		else
@@ -150,131 +152,9 @@ void sl_kafka_consumer_error(struct sl_consumer *con, const rd_kafka_message_t *
 	}
 }
 
-/* --- partitions come and go --- */
-
-static void source_add(struct sl_consumer *con, const char *topic, int32_t partition)
-{
-	struct source *src = sl_kafka_consumer_source(con, topic, partition);
-	if (src)
-		return;
-	src = sl_kafka_client_alloc(sizeof(*src));
-	src->topic = sl_kafka_client_str(topic);
-	src->partition = partition;
-	/* Before the assignment: nothing of this partition may reach the main queue. */
-	src->queue = rd_kafka_queue_get_partition(con->rk, topic, partition);
-	sl_assert(src->queue);
-	rd_kafka_queue_forward(src->queue, NULL);
-	rd_kafka_queue_io_event_enable(src->queue, sl_wake_fd(con->wake), &one, sizeof(one));
-	con->sources = realloc(con->sources, (size_t)(con->source_count + 1) * sizeof(struct source *));
-	sl_assert(con->sources);
-	con->sources[con->source_count++] = src;
-}
-
-static void source_free(struct source *src)
-{
-	rd_kafka_queue_io_event_enable(src->queue, -1, NULL, 0);
-	rd_kafka_queue_destroy(src->queue);
-	free(src->topic);
-	free(src);
-}
-
-static void source_remove(struct sl_consumer *con, const char *topic, int32_t partition)
-{
-	for (int i = 0; i < con->source_count; i++) {
-		struct source *src = con->sources[i];
-		if (src->partition != partition || strcmp(src->topic, topic) != 0)
-			continue;
-		source_free(src);
-		con->sources[i] = con->sources[--con->source_count];
-		return;
-	}
-}
-
-static void log_error(const struct kafka *kafka, const char *what, rd_kafka_error_t *error)
-{
-	if (!error)
-		return;
-	sl_kafka_client_log(kafka, 4, "%s: %s", what, rd_kafka_error_string(error));
-	rd_kafka_error_destroy(error);
-}
-
-/* Nobody is told of partitions that were added to a topic whose number is fixed. */
-static bool unused(const struct sl_consumer *con, const char *name, int32_t partition)
-{
-	const struct ktopic *topic = sl_map_get(&con->kafka->topics, name);
-	return topic && topic->fixed > 0 && partition >= topic->fixed;
-}
-
-/* Every partition gets an explicit offset, so that librdkafka asks nobody for one, and is paused until start(). */
-static void take_partitions(struct sl_consumer *con, rd_kafka_topic_partition_list_t *parts, bool incremental)
-{
-	for (int i = 0; i < parts->cnt; i++) {
-		parts->elems[i].offset = 0;
-		if (unused(con, parts->elems[i].topic, parts->elems[i].partition))
-			continue;
-		source_add(con, parts->elems[i].topic, parts->elems[i].partition);
-	}
-	rd_kafka_pause_partitions(con->rk, parts);
-	if (incremental)
-		log_error(con->kafka, "taking partitions", rd_kafka_incremental_assign(con->rk, parts));
-	else if (rd_kafka_assign(con->rk, parts))
-		sl_kafka_client_log(con->kafka, 4, "taking partitions: %s", rd_kafka_err2str(rd_kafka_last_error()));
-	rd_kafka_pause_partitions(con->rk, parts);
-	for (int i = 0; i < parts->cnt; i++)
-		if (!unused(con, parts->elems[i].topic, parts->elems[i].partition))
-			sl_kafka_consumer_news(con, NEWS_ASSIGNED, parts->elems[i].partition, 0, parts->elems[i].topic);
-}
-
-static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *parts, void *opaque)
-{
-	struct kafka *kafka = opaque;
-	struct sl_consumer *con = kafka->consumers;
-	while (con && con->rk != rk)
-		con = con->next; /* none: it is being closed */
-	bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
-	if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && con) {
-		sl_kafka_client_up(kafka);
-		if (!con->joined)
-			con->joined_at = uv_now(kafka->loop);
-		con->joined = true;
-		con->given = con->given || parts->cnt;
-		take_partitions(con, parts, cooperative);
-		return;
-	}
-	for (int i = 0; con && i < parts->cnt; i++) {
-		if (!sl_kafka_consumer_source(con, parts->elems[i].topic, parts->elems[i].partition))
-			continue;
-		source_remove(con, parts->elems[i].topic, parts->elems[i].partition);
-		sl_kafka_consumer_news(con, NEWS_REVOKED, parts->elems[i].partition, 0, parts->elems[i].topic);
-	}
-	if (cooperative)
-		log_error(kafka, "giving partitions back", rd_kafka_incremental_unassign(rk, parts));
-	else
-		rd_kafka_assign(rk, NULL);
-}
-
-/* A reader without group: every partition of its topics, once their number is known. */
-static void assign_all(struct sl_consumer *con)
-{
-	rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(16);
-	for (int i = 0; i < con->topic_count; i++) {
-		int32_t count = 0;
-		int err = con->kafka->base.ops->partitions(&con->kafka->base, con->topics[i], &count);
-		if (err) {
-			rd_kafka_topic_partition_list_destroy(parts);
-			return; /* the next tick asks again */
-		}
-		for (int32_t p = 0; p < count; p++)
-			rd_kafka_topic_partition_list_add(parts, con->topics[i], p);
-	}
-	con->assigning = false;
-	take_partitions(con, parts, false);
-	rd_kafka_topic_partition_list_destroy(parts);
-}
-
 /* --- librdkafka's consumer --- */
 
-static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *diags)
+rd_kafka_conf_t *sl_kafka_consumer_conf(struct sl_consumer *con, const char *group, struct sl_diags *diags)
 {
 	struct kafka *kafka = con->kafka;
 	char number[300];
@@ -298,23 +178,23 @@ static rd_kafka_conf_t *consumer_conf(struct sl_consumer *con, struct sl_diags *
 	snprintf(number, sizeof(number), "%zu", kafka->message_bytes_max);
 	sl_kafka_client_default(kafka, "consumer", conf, "message.max.bytes", number);
 	snprintf(number, sizeof(number), "sluice-reader-%s", kafka->client_id);
-	bool ok = sl_kafka_client_force(conf, "group.id", con->group ? con->group : number, diags) &&
+	bool ok = sl_kafka_client_force(conf, "group.id", group ? group : number, diags) &&
 		  sl_kafka_client_force(conf, "enable.auto.commit", "false", diags) &&
 		  sl_kafka_client_force(conf, "enable.auto.offset.store", "false", diags) &&
 		  sl_kafka_client_force(conf, "auto.offset.reset", "error", diags) &&
 		  sl_kafka_client_force(conf, "enable.partition.eof", "false", diags) &&
 		  sl_kafka_client_force(conf, "allow.auto.create.topics", "false", diags);
-	if (ok && con->group && kafka->instance_id)
+	if (ok && group && kafka->instance_id)
 		ok = sl_kafka_client_force(conf, "group.instance.id", kafka->instance_id, diags);
 	if (!ok) {
 		rd_kafka_conf_destroy(conf);
 		return NULL;
 	}
-	rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+	rd_kafka_conf_set_rebalance_cb(conf, sl_kafka_consumer_on_rebalance);
 	return conf;
 }
 
-static int join(struct sl_consumer *con)
+int sl_kafka_consumer_join(struct sl_consumer *con)
 {
 	rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(con->topic_count);
 	for (int i = 0; i < con->topic_count; i++)
@@ -329,14 +209,18 @@ static int join(struct sl_consumer *con)
 /* NULL, or why there is none. */
 static const char *open_client(struct sl_consumer *con, struct sl_diags *diags, char *text, size_t size)
 {
-	rd_kafka_conf_t *conf = consumer_conf(con, diags);
-	rd_kafka_t *rk = conf ? rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, size) : NULL;
+	rd_kafka_conf_t *conf = sl_kafka_consumer_conf(con, con->group, diags);
+	if (!conf)
+		return sl_diags_first(diags);
+	struct joining *joining = sl_kafka_joining_new(conf);
+	rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, size);
 	if (!rk) {
-		if (conf)
-			rd_kafka_conf_destroy(conf);
-		return conf ? text : sl_diags_first(diags);
+		rd_kafka_conf_destroy(conf);
+		free(joining);
+		return text;
 	}
 	con->rk = rk;
+	con->joining = joining;
 	rd_kafka_poll_set_consumer(con->rk);
 	con->main = rd_kafka_queue_get_consumer(con->rk);
 	rd_kafka_set_log_queue(con->rk, NULL);
@@ -344,18 +228,12 @@ static const char *open_client(struct sl_consumer *con, struct sl_diags *diags, 
 	return NULL;
 }
 
-static void drop_sources(struct sl_consumer *con)
-{
-	for (int i = 0; i < con->source_count; i++)
-		source_free(con->sources[i]);
-	con->source_count = 0;
-}
-
 /* Records in the service's hands point into the old consumer: it goes when the last one is released. */
 static void retire(struct sl_consumer *con)
 {
 	struct retired *old = sl_kafka_client_alloc(sizeof(*old));
 	old->rk = con->rk;
+	old->joining = con->joining;
 	for (struct handle *handle = con->used; handle; handle = handle->next) {
 		if (handle->of)
 			continue;
@@ -368,6 +246,7 @@ static void retire(struct sl_consumer *con)
 	rd_kafka_queue_destroy(con->main);
 	con->main = NULL;
 	con->rk = NULL;
+	con->joining = NULL;
 }
 
 static void reap(struct sl_consumer *con)
@@ -380,6 +259,7 @@ static void reap(struct sl_consumer *con)
 		}
 		*at = old->next;
 		rd_kafka_destroy_flags(old->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+		free(old->joining);
 		free(old);
 	}
 }
@@ -390,22 +270,18 @@ static void remake(struct sl_consumer *con)
 {
 	char text[512];
 	struct sl_diags diags;
-	con->remake = con->joined = false;
+	con->remake = con->joined = con->rejoins = false;
+	con->rejoin_until = 0;
+	sl_kafka_consumer_forget_wanted(con, false);
+	sl_kafka_aside_end(con);
 	con->remade_at = uv_now(con->kafka->loop);
 	for (int i = 0; i < con->source_count; i++)
 		sl_kafka_consumer_news(con, NEWS_REVOKED, con->sources[i]->partition, 0, con->sources[i]->topic);
-	drop_sources(con);
+	sl_kafka_consumer_drop_sources(con);
 	retire(con);
-	while (con->commits) {
-		struct offset_commit *commit = con->commits;
-		con->commits = commit->next;
-		commit->err = SL_EFENCED;
-		commit->next = NULL;
-		*con->finished_last = commit;
-		con->finished_last = &commit->next;
-	}
+	sl_kafka_consumer_refuse_commits(con);
 	sl_diags_init(&diags);
-	if (open_client(con, &diags, text, sizeof(text)) || join(con))
+	if (open_client(con, &diags, text, sizeof(text)) || sl_kafka_consumer_join(con))
 		sl_bug(__FILE__, __LINE__, "settings that were right are wrong now");
 	sl_diags_release(&diags);
 }
@@ -426,9 +302,13 @@ void sl_kafka_consumer_serve(void *arg)
 			fatal(con, SL_EBUG, "a record came by the consumer's main queue; start again");
 		rd_kafka_message_destroy(msg);
 	}
+	sl_kafka_aside_serve(con);
 	if (con->remake)
 		remake(con);
 	reap(con);
+	sl_kafka_consumer_serve_wanted(con);
+	if (!sl_kafka_consumer_rejoins(con))
+		sl_kafka_consumer_commit_waiting(con);
 	sl_kafka_consumer_seek_again(con);
 	tell(con);
 	bool readable = false;
@@ -445,7 +325,7 @@ void sl_kafka_consumer_serve(void *arg)
 void sl_kafka_consumer_tick(struct sl_consumer *con)
 {
 	if (con->assigning)
-		assign_all(con);
+		sl_kafka_consumer_assign_all(con);
 	sl_kafka_consumer_serve(con);
 }
 
@@ -459,7 +339,7 @@ static void consumer_freed(void *arg, bool cancelled)
 
 static void release_all(struct sl_consumer *con)
 {
-	drop_sources(con);
+	sl_kafka_consumer_drop_sources(con);
 	free(con->sources);
 	con->sources = NULL;
 	while (con->news) {
@@ -491,6 +371,7 @@ static void leave(struct sl_consumer *con)
 		rd_kafka_error_destroy(error);
 		return;
 	}
+	sl_kafka_consumer_forget_wanted(con, true); /* librdkafka waits for that answer */
 	uint64_t end = uv_hrtime() + CLOSE_MS * 1000000ull;
 	while (!rd_kafka_consumer_closed(con->rk) && uv_hrtime() < end) {
 		rd_kafka_message_t *msg = rd_kafka_consume_queue(con->main, 20);
@@ -499,10 +380,12 @@ static void leave(struct sl_consumer *con)
 	}
 }
 
-/* Cooperative rebalancing takes two rounds: in the first others give up what a new member gets in the second. */
+/* Cooperative rebalancing takes two rounds: in the first others give up what a new member gets in the second. They may take
+ * their time over it, as long as we would. */
 static bool settled(const struct sl_consumer *con)
 {
-	return con->joined && (con->given || uv_now(con->kafka->loop) - con->joined_at >= SETTLE_MS);
+	uint64_t most = SETTLE_MS + (uint64_t)con->hand_over_ms;
+	return con->joined && (con->given || uv_now(con->kafka->loop) - con->joined_at >= most);
 }
 
 const char *sl_kafka_joining(const struct sl_broker *broker)
@@ -530,13 +413,18 @@ void sl_kafka_consumer_close(struct sl_consumer *con)
 		at = &(*at)->next;
 	if (*at)
 		*at = con->next;
+	sl_kafka_aside_end(con);
 	sl_kafka_consumer_handles_free(con);
+	sl_kafka_consumer_commit_waiting(con);
 	release_all(con);
 	leave(con);
+	sl_kafka_consumer_forget_wanted(con, false);
 	rd_kafka_queue_io_event_enable(con->main, -1, NULL, 0);
 	rd_kafka_queue_destroy(con->main);
-	if (may_destroy(con))
+	if (may_destroy(con)) {
 		rd_kafka_destroy_flags(con->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+		free(con->joining);
+	}
 	reap(con);
 	commits_free(con->commits);
 	commits_free(con->finished);
@@ -555,6 +443,8 @@ int sl_kafka_consumer_new(struct sl_broker *base, const struct sl_consumer_optio
 	con->kafka = kafka;
 	con->events = opt->events;
 	con->group = sl_kafka_client_str(opt->group);
+	con->hand_over_ms = opt->events.handing ? opt->hand_over_ms : 0;
+	con->waiting_last = &con->waiting;
 	con->news_last = &con->news;
 	con->finished_last = &con->finished;
 	con->topics = sl_kafka_client_alloc(sizeof(char *) * (size_t)(opt->topic_count + 1));
@@ -574,7 +464,7 @@ int sl_kafka_consumer_new(struct sl_broker *base, const struct sl_consumer_optio
 	con->next = kafka->consumers;
 	kafka->consumers = con;
 	if (opt->group) {
-		int err = join(con);
+		int err = sl_kafka_consumer_join(con);
 		if (err) {
 			sl_kafka_consumer_close(con);
 			return err;

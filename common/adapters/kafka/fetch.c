@@ -64,7 +64,8 @@ int sl_kafka_consumer_start(struct sl_consumer *con, const char *topic, int32_t 
 		return err;
 	if (at < 0)
 		return SL_EINVAL;
-	src->start_at = at;
+	sl_kafka_aside_leave(src);
+	src->start_at = src->next = at;
 	src->starting = true;
 	src->started = src->paused = false;
 	seek(con, src); /* else the next turn or tick tries again */
@@ -174,6 +175,11 @@ static void fill(
 	struct sl_consumer *con, struct source *src, rd_kafka_message_t *msg, struct sl_record *ret, void **ret_handle)
 {
 	struct handle *handle = handle_take(con, msg);
+	if (src->aside) {
+		handle->of = con->aside;
+		handle->of->handles++;
+	}
+	src->next = msg->offset + 1;
 	memset(ret, 0, sizeof(*ret));
 	ret->topic = rd_kafka_topic_name(msg->rkt);
 	ret->partition = msg->partition;
@@ -189,12 +195,12 @@ static void fill(
 static rd_kafka_message_t *next_of(struct sl_consumer *con, struct source *src)
 {
 	rd_kafka_message_t *msg;
-	while ((msg = rd_kafka_consume_queue(src->queue, 0)) != NULL) {
-		if (!msg->err && msg->offset >= src->start_at)
+	while ((msg = rd_kafka_consume_queue(src->aside ? src->aside : src->queue, 0)) != NULL) {
+		if (!msg->err && msg->offset >= src->next)
 			return msg;
 		if (msg->err)
 			sl_kafka_consumer_error(con, msg);
-		rd_kafka_message_destroy(msg); /* or fetched before the seek */
+		rd_kafka_message_destroy(msg); /* or fetched before the seek, or already aside */
 	}
 	src->ready = false;
 	return NULL;
@@ -207,7 +213,7 @@ bool sl_kafka_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void
 			con->turn = 0;
 		struct source *src = con->sources[con->turn];
 		rd_kafka_message_t *msg = NULL;
-		if (src->ready && src->started && !src->paused && con->run < RUN_MAX)
+		if (src->ready && src->started && !src->paused && !src->handing && con->run < RUN_MAX)
 			msg = next_of(con, src);
 		if (msg) {
 			con->run++;

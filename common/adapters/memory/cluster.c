@@ -317,6 +317,7 @@ const struct sl_broker_ops sl_mem_broker_ops = {
 	.poll = sl_mem_consumer_poll,
 	.release = sl_mem_consumer_release,
 	.pause = sl_mem_consumer_pause,
+	.hand_over = sl_mem_consumer_hand_over,
 	.commit = sl_mem_consumer_commit,
 	.committed = sl_mem_consumer_committed,
 	.watermarks = watermarks,

@@ -44,10 +44,58 @@ struct call {
 	struct task task;
 	struct partition *part;
 	struct member *member; /* of the assignment that it tells of; NULL: one that has lapsed */
-	bool assigned;
+	enum call_kind kind;
 	int err;
 	char *text; /* of fatal */
 };
+
+struct bound { /* when handing a partition over ends by itself */
+	struct due due;
+	struct conpart *cp;
+};
+
+static void revoke(struct conpart *cp, struct member *member)
+{
+	struct sl_consumer *con = cp->con;
+	sl_mem_consumer_forget(cp);
+	con->events.revoked(con->events.arg, cp->part->topic->name, cp->part->number);
+	if (member == con->member) /* else the group has given it out anew already */
+		sl_mem_group_revoked(con, cp->part);
+}
+
+static void bound_fire(struct sl_memory *world, struct due *due, bool dropped)
+{
+	(void)world;
+	struct conpart *cp = ((struct bound *)due)->cp;
+	cp->bound = NULL;
+	free(due);
+	if (!dropped)
+		sl_mem_consumer_call(cp->con, cp->part, CALL_REVOKED);
+}
+
+void sl_mem_consumer_unbind(struct conpart *cp)
+{
+	if (!cp->bound)
+		return;
+	sl_mem_due_remove(cp->con->proc->world, &cp->bound->due);
+	free(cp->bound);
+	cp->bound = NULL;
+}
+
+static void ask(struct conpart *cp)
+{
+	struct sl_consumer *con = cp->con;
+	struct bound *bound = sl_mem_new(sizeof(*bound));
+	bound->due.at_ms = con->proc->world->now_ms + con->hand_over_ms;
+	bound->due.proc = con->proc;
+	bound->due.rank = 1;
+	bound->due.fire = bound_fire;
+	bound->cp = cp;
+	cp->handing = true;
+	cp->bound = bound;
+	sl_mem_due_add(con->proc->world, &bound->due);
+	con->events.handing(con->events.arg, cp->part->topic->name, cp->part->number);
+}
 
 static void call_run(struct sl_memory *world, struct task *task, bool dropped)
 {
@@ -58,14 +106,13 @@ static void call_run(struct sl_memory *world, struct task *task, bool dropped)
 		con->events.fatal(con->events.arg, call->err, call->text);
 	} else if (!dropped) {
 		struct conpart *cp = sl_mem_consumer_part(con, call->part);
-		if (call->assigned) {
+		if (call->kind == CALL_ASSIGNED) {
 			cp->assigned = true;
 			con->events.assigned(con->events.arg, call->part->topic->name, call->part->number);
+		} else if (cp->assigned && call->kind == CALL_HANDING) {
+			ask(cp);
 		} else if (cp->assigned) {
-			sl_mem_consumer_forget(cp);
-			con->events.revoked(con->events.arg, call->part->topic->name, call->part->number);
-			if (call->member == con->member) /* else the group has given it out anew already */
-				sl_mem_group_revoked(con, call->part);
+			revoke(cp, call->member);
 		}
 	}
 	free(call->text);
@@ -82,14 +129,14 @@ static struct call *call_new(struct sl_consumer *con)
 	return call;
 }
 
-void sl_mem_consumer_call(struct sl_consumer *con, struct partition *part, bool assigned)
+void sl_mem_consumer_call(struct sl_consumer *con, struct partition *part, enum call_kind kind)
 {
 	if (con->closed || con->proc->dead)
 		return;
 	struct call *call = call_new(con);
 	call->part = part;
 	call->member = con->member;
-	call->assigned = assigned;
+	call->kind = kind;
 	sl_mem_task_add(con->proc->world, &con->calls, &call->task);
 }
 
@@ -123,7 +170,7 @@ static void fetch_run(struct sl_memory *world, struct task *task, bool dropped)
 		return;
 	cp->visible = cp->part->high;
 	cp->con->unread = true;
-	if (!cp->paused && cp->position < cp->visible)
+	if (!cp->paused && !cp->handing && cp->position < cp->visible)
 		cp->con->events.readable(cp->con->events.arg);
 }
 
@@ -156,7 +203,17 @@ void sl_mem_consumer_forget(struct conpart *cp)
 		at = &(*at)->reader_next;
 	if (*at)
 		*at = cp->reader_next;
-	cp->assigned = cp->started = cp->paused = false;
+	cp->assigned = cp->started = cp->paused = cp->handing = false;
+	sl_mem_consumer_unbind(cp);
+}
+
+void sl_mem_consumer_hand_over(struct sl_consumer *con, const char *topic, int32_t partition)
+{
+	struct conpart *cp = owned(con, topic, partition);
+	if (!cp || !cp->bound)
+		return;
+	sl_mem_consumer_unbind(cp);
+	sl_mem_consumer_call(con, cp->part, CALL_REVOKED);
 }
 
 /* --- the port --- */
@@ -171,6 +228,7 @@ int sl_mem_consumer_new(struct sl_broker *broker, const struct sl_consumer_optio
 	struct sl_consumer *con = sl_mem_new(sizeof(*con));
 	con->proc = proc;
 	con->events = opt->events;
+	con->hand_over_ms = opt->events.handing ? opt->hand_over_ms : 0;
 	con->topic_count = opt->topic_count;
 	con->topics = sl_mem_new(sizeof(struct topic *) * (size_t)(opt->topic_count + 1));
 	for (int i = 0; i < opt->topic_count; i++)
@@ -187,7 +245,7 @@ int sl_mem_consumer_new(struct sl_broker *broker, const struct sl_consumer_optio
 	} else {
 		for (int i = 0; i < con->topic_count; i++)
 			for (int32_t p = 0; p < con->topics[i]->count; p++)
-				sl_mem_consumer_call(con, con->topics[i]->parts[p], true);
+				sl_mem_consumer_call(con, con->topics[i]->parts[p], CALL_ASSIGNED);
 	}
 	*ret = con;
 	return 0;
@@ -242,7 +300,7 @@ bool sl_mem_consumer_poll(struct sl_consumer *con, struct sl_record *ret, void *
 	for (int i = 0; i < con->part_count && con->unread; i++) {
 		int gid = (con->turn + i) % con->part_count;
 		struct conpart *cp = con->parts[gid];
-		if (!cp || !cp->started || cp->paused || cp->position >= cp->visible)
+		if (!cp || !cp->started || cp->paused || cp->handing || cp->position >= cp->visible)
 			continue;
 		con->turn = gid; /* as brokers do: a partition's batch, then the next partition's */
 		sl_assert(

@@ -53,7 +53,7 @@ static void grant(struct claim *claim, struct partition *part)
 {
 	claim->owner = claim->target;
 	if (claim->owner)
-		sl_mem_consumer_call(claim->owner->con, part, true);
+		sl_mem_consumer_call(claim->owner->con, part, CALL_ASSIGNED);
 }
 
 /* Who keeps, who gets: members keep up to their share, the rest goes to those with least. */
@@ -133,7 +133,8 @@ static void rebalance_run(struct sl_memory *world, struct task *task, bool dropp
 				claim->revoking = true;
 				if (claim->owner->con->proc->dead)
 					continue; /* waits for its session to end, or for its return */
-				sl_mem_consumer_call(claim->owner->con, part, false);
+				sl_mem_consumer_call(claim->owner->con, part,
+					claim->owner->con->hand_over_ms ? CALL_HANDING : CALL_REVOKED);
 			}
 		}
 	}
@@ -184,7 +185,7 @@ static bool take_over(struct sl_consumer *con)
 			if (claim->target != m)
 				claim->owner = NULL;
 			else
-				sl_mem_consumer_call(con, part, true);
+				sl_mem_consumer_call(con, part, CALL_ASSIGNED);
 			if (!claim->owner && claim->target)
 				grant(claim, part);
 		}
@@ -264,9 +265,12 @@ void sl_memory_rejoin(struct sl_memory *world, const char *process)
 		if (con->closed || !con->group || con->member)
 			continue;
 		sl_mem_task_drop(world, in_lane, &con->calls); /* news of the assignment that has lapsed */
-		for (int i = 0; i < con->part_count; i++)
-			if (con->parts[i] && con->parts[i]->assigned)
-				sl_mem_consumer_call(con, con->parts[i]->part, false);
+		for (int i = 0; i < con->part_count; i++) {
+			if (!con->parts[i] || !con->parts[i]->assigned)
+				continue;
+			sl_mem_consumer_unbind(con->parts[i]);
+			sl_mem_consumer_call(con, con->parts[i]->part, CALL_REVOKED);
+		}
 		sl_mem_group_join(con);
 	}
 }

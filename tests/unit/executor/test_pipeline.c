@@ -15,7 +15,7 @@ static struct sl_topics topics = {.instances = "sluice.instances", .actions = "s
 struct world {
 	struct sl_memory *mem;
 	struct sl_plans *plans;
-	struct sl_executor *ex;
+	struct sl_executor *ex, *other; /* other: joins later, as process X */
 	struct sl_broker *feeder;
 	struct sl_arena arena;
 	struct sl_executor_options opt;
@@ -28,6 +28,7 @@ struct world {
 	const char *answer, *type;
 	const char *slow_host;
 	int64_t attempt;                /* of the next actions */
+	int32_t partition;              /* where they go */
 };
 
 static void no_wake(void *arg)
@@ -84,16 +85,23 @@ static void add_plan(struct world *w, const char *hash, int functions, const cha
 	sl_plan_unref(plan);
 }
 
-static void start(struct world *w)
+static struct sl_executor *start_as(struct world *w, const char *process)
 {
+	struct sl_executor *ex;
 	struct sl_diags diags;
 	sl_diags_init(&diags);
-	w->opt.broker = sl_memory_broker(w->mem, "E");
-	w->opt.store = sl_memory_store(w->mem, "E");
-	w->opt.clock = sl_memory_clock(w->mem, "E");
-	w->opt.caller = sl_memory_caller(w->mem, "E");
-	cr_assert_eq(sl_executor_new(&w->opt, &w->ex, &diags), 0, "%s", sl_diags_first(&diags));
+	w->opt.broker = sl_memory_broker(w->mem, process);
+	w->opt.store = sl_memory_store(w->mem, process);
+	w->opt.clock = sl_memory_clock(w->mem, process);
+	w->opt.caller = sl_memory_caller(w->mem, process);
+	cr_assert_eq(sl_executor_new(&w->opt, &ex, &diags), 0, "%s", sl_diags_first(&diags));
 	sl_diags_release(&diags);
+	return ex;
+}
+
+static void start(struct world *w)
+{
+	w->ex = start_as(w, "E");
 }
 
 static void setup(struct world *w)
@@ -120,6 +128,9 @@ static void teardown(struct world *w)
 {
 	sl_memory_kill(w->mem, "E", true);
 	sl_executor_free(w->ex);
+	if (w->other)
+		sl_memory_kill(w->mem, "X", true);
+	sl_executor_free(w->other);
 	sl_memory_free(w->mem);
 	sl_plans_free(w->plans);
 	sl_arena_release(&w->arena);
@@ -131,6 +142,8 @@ static void settle(struct world *w)
 	int64_t ran;
 	do {
 		bool more = sl_executor_turn(w->ex);
+		if (w->other)
+			more = sl_executor_turn(w->other) || more;
 		ran = sl_memory_turn(w->mem, 0) + more;
 	} while (ran);
 }
@@ -161,7 +174,7 @@ static void send(struct world *w, enum sl_msg_kind kind, const char *action, con
 	msg.deadline_ms = deadline_ms;
 	cr_assert_eq(sl_msg_record(&msg, &w->arena, &rec), 0);
 	rec.topic = topics.actions;
-	rec.partition = 0;
+	rec.partition = w->partition;
 	cr_assert_eq(w->feeder->ops->produce(w->feeder, &rec, NULL, NULL), 0);
 	w->feeder->ops->kick(w->feeder);
 	sl_msg_clear(&msg);
@@ -502,5 +515,136 @@ Test(executor, two_share_the_work_and_a_revoked_partition_is_dropped)
 	pass(&w, 20000);
 	cr_expect_eq(w.calls, 2, "the call of the revoked partition is made again by its new owner");
 	cr_expect_geq(results(&w), 1);
+	teardown(&w);
+}
+
+/* --- handing over: partition 1 is the one that goes when another joins --- */
+
+static void two_called_one_waiting(struct world *w, int64_t delay_ms, int hand_over_ms)
+{
+	setup(w);
+	sl_executor_free((sl_memory_kill(w->mem, "E", true), w->ex));
+	w->opt.in_flight_max = 2;
+	w->opt.hand_over_ms = hand_over_ms;
+	start(w);
+	add_plan(w, "hash1", 1, "http://svc%d/x");
+	w->delay_ms = delay_ms;
+	w->partition = 1;
+	send(w, SL_MSG_ACTION, "a1", "f0", args("{\"n\":1}"), 0);
+	send(w, SL_MSG_ACTION, "a2", "f0", args("{\"n\":2}"), 0);
+	send(w, SL_MSG_ACTION, "a3", "f0", args("{\"n\":3}"), 0);
+	pass(w, 1000);
+	cr_assert_eq(w->calls, 2);
+	w->other = start_as(w, "X");
+	pass(w, 1000);
+	send(w, SL_MSG_ACTION, "a4", "f0", args("{\"n\":4}"), 0);
+	pass(w, 500);
+}
+
+static int times(const struct world *w, const char *body)
+{
+	int n = 0;
+	for (const char *at = w->log; (at = strstr(at, body)); at++)
+		n++;
+	return n;
+}
+
+Test(executor, calls_under_way_end_before_their_partition_goes)
+{
+	struct world w;
+	two_called_one_waiting(&w, 3000, 0);
+	cr_expect_eq(w.calls, 2, "what was not called is the other's, who has to wait");
+	pass(&w, 1000);
+	cr_expect_eq(results(&w), 2);
+	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 1), 2);
+	pass(&w, 20000);
+	cr_expect_eq(w.calls, 4);
+	for (int n = 1; n <= 4; n++) {
+		char body[16];
+		snprintf(body, sizeof(body), "{\"n\":%d}", n);
+		cr_expect_eq(times(&w, body), 1, "%s: %d", body, times(&w, body));
+	}
+	cr_expect_eq(results(&w), 4);
+	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 1), 4);
+	w.partition = 0; /* who has the other half is where it was */
+	send(&w, SL_MSG_ACTION, "a5", "f0", args("{\"n\":5}"), 0);
+	pass(&w, 5000);
+	cr_expect_eq(times(&w, "{\"n\":5}"), 1);
+	teardown(&w);
+}
+
+Test(executor, a_call_longer_than_handing_over_may_take_is_made_again)
+{
+	struct world w;
+	two_called_one_waiting(&w, 12000, 5000);
+	pass(&w, 3000);
+	cr_expect_eq(w.calls, 2);
+	pass(&w, 500);
+	cr_expect_eq(w.calls, 4, "the other makes them");
+	pass(&w, 40000);
+	cr_expect_eq(w.calls, 6);
+	cr_expect_eq(times(&w, "{\"n\":1}"), 2);
+	cr_expect_eq(times(&w, "{\"n\":3}"), 1);
+	cr_expect_eq(results(&w), 4, "one result each");
+	cr_expect_eq(sl_memory_group_offset(w.mem, "x", topics.actions, 1), 4);
+	teardown(&w);
+}
+
+Test(executor, without_time_to_hand_over_calls_are_made_again_at_once)
+{
+	struct world w;
+	two_called_one_waiting(&w, 3000, -1);
+	cr_expect_eq(w.calls, 4);
+	pass(&w, 20000);
+	cr_expect_eq(results(&w), 4);
+	teardown(&w);
+}
+
+Test(executor, a_stop_while_handing_over_finishes_the_same_calls)
+{
+	struct world w;
+	two_called_one_waiting(&w, 5000, 0);
+	sl_executor_drain(w.ex);
+	pass(&w, 1000);
+	cr_expect_not(sl_executor_idle(w.ex));
+	pass(&w, 2000);
+	cr_expect(sl_executor_idle(w.ex));
+	sl_executor_close(w.ex);
+	pass(&w, 20000);
+	cr_expect_eq(w.calls, 4);
+	cr_expect_eq(results(&w), 4);
+	teardown(&w);
+}
+
+Test(executor, a_session_lost_while_handing_over_leaves_the_calls_to_the_next)
+{
+	struct world w;
+	two_called_one_waiting(&w, 5000, 0);
+	sl_memory_expire(w.mem, "E");
+	pass(&w, 100);
+	cr_expect_eq(w.calls, 4, "the next owner cannot know of them");
+	sl_memory_rejoin(w.mem, "E");
+	pass(&w, 20000);
+	cr_expect_eq(w.calls, 6);
+	teardown(&w);
+}
+
+Test(executor, partitions_that_are_not_taken_yet_are_handed_over_at_once)
+{
+	struct world w;
+	setup(&w);
+	sl_executor_free((sl_memory_kill(w.mem, "E", true), w.ex));
+	add_plan(&w, "hash1", 1, "http://svc%d/x");
+	sl_memory_store_state(w.mem, false, NULL); /* nothing can be taken */
+	start(&w);
+	pass(&w, 2000);
+	w.other = start_as(&w, "X");
+	pass(&w, 2000);
+	w.partition = 1;
+	send(&w, SL_MSG_ACTION, "a1", "f0", args("{}"), 0);
+	sl_memory_store_state(w.mem, true, NULL);
+	sl_memory_kill(w.mem, "E", true);
+	pass(&w, 2000);
+	cr_expect_eq(w.calls, 1, "the other has it, though the first lives on in the group");
 	teardown(&w);
 }
