@@ -26,6 +26,9 @@
 	R(proved)	/* R7: what the watchdog noted is given up at once */                                           \
 	R(fault)	/* R7: the instance of what is given up faults */                                               \
 	R(store_offset) /* R10: a partition goes on from the store's offset, not from Kafka's */                        \
+	R(session)	/* R10: behind a new connection may be an older store: partitions are taken anew */             \
+	R(timer_session) /* R10: and so are the timer's */                                                              \
+	R(defs_session)	/* R10: and all that is deployed by then counts, whatever the store says */                     \
 	R(topic_order)	/* emit: records for sluice.instances are delivered before others are sent */                   \
 	R(log_time)	/* R11: the time of a step is its record's */                                                   \
 	R(time_forward) /* R11: an instance's time never goes back */                                                   \

@@ -730,7 +730,7 @@ static void stepped(struct own_lane *lane, enum pass_result result)
 static bool outlived(const struct own_lane *lane)
 {
 	const struct sl_store *store = lane->co->opt.store;
-	return lane->stage >= OWN_RUN && lane->stage < OWN_BACKOFF && lane->session != store->ops->session(store);
+	return lane->stage >= OWN_RUN && lane->stage < OWN_BACKOFF && lane->session != store->ops->session(store) && SL_RULE(session);
 }
 
 void own_lane_turn(struct own_lane *lane)

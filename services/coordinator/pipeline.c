@@ -22,6 +22,7 @@
 #define INTAKE_MAX 1024         /* records in one turn, so that the lanes get theirs in between */
 #define IN_HAND_MAX 1024        /* records that all lanes together have in their batches */
 #define BATCH_MIN 64
+#define DEFS_RETRY_MS 1000
 
 void co_wake(struct sl_coordinator *co)
 {
@@ -92,10 +93,38 @@ static void defs_read(void *arg, int err, const struct sl_hash *hashes, int coun
 	co_wake(co);
 }
 
+static void defs_later(void *arg)
+{
+	struct sl_coordinator *co = arg;
+	co->defs_timer = NULL;
+	co_wake(co);
+}
+
+/* Behind a new connection may be an older store, which no longer names what has been deployed since and who is late would never hear
+ * of (R10): all that is in the topic by now counts. False: Kafka does not answer, tried again in a while. */
+static bool defs_same_store(struct sl_coordinator *co)
+{
+	const struct sl_coordinator_options *opt = &co->opt;
+	uint64_t session = opt->store->ops->session(opt->store);
+	int64_t low, high;
+	if (session == co->defs_session || !SL_RULE(defs_session))
+		return true;
+	if (co->defs_timer)
+		return false;
+	if (opt->broker->ops->watermarks(opt->broker, opt->topics->definitions, 0, &low, &high)) {
+		co->defs_timer = opt->clock->ops->at(opt->clock, opt->clock->ops->now_ms(opt->clock) + DEFS_RETRY_MS, defs_later, co);
+		return false;
+	}
+	if (high - 1 > co->defs_offset)
+		co->defs_offset = high - 1;
+	co->defs_session = session;
+	return true;
+}
+
 static void defs_turn(struct sl_coordinator *co)
 {
 	static const char *const keys[] = {"defs", "local"};
-	if (co->defs_reading || co->defs_asked <= co->defs_finished)
+	if (co->defs_reading || co->defs_asked <= co->defs_finished || !defs_same_store(co))
 		return;
 	co->defs_reading = true;
 	co->defs_started = co->defs_asked;
@@ -295,6 +324,7 @@ int sl_coordinator_new(const struct sl_coordinator_options *opt, struct sl_coord
 	sl_assert(co);
 	co->opt = *opt;
 	co->defs_offset = -1;
+	co->defs_session = opt->store->ops->session(opt->store); /* until now the definitions were read to their end */
 	defaults(&co->opt);
 	sl_arena_init(&co->arena);
 	const struct sl_topics *topics = opt->topics;
@@ -384,6 +414,9 @@ const char *sl_coordinator_ready(const struct sl_coordinator *co)
 void sl_coordinator_close(struct sl_coordinator *co)
 {
 	co->closed = true;
+	if (co->defs_timer)
+		co->opt.clock->ops->stop(co->opt.clock, co->defs_timer);
+	co->defs_timer = NULL;
 	for (int32_t p = 0; p < co->partitions && co->lanes; p++)
 		if (co->lanes[p])
 			inbox_release(&co->lanes[p]->inbox, co, co->owned);

@@ -145,7 +145,9 @@ struct sl_coordinator {
 	/* sluice:defs: one read in flight serves every lane that asked before it started */
 	uint64_t defs_asked, defs_started, defs_finished;
 	bool defs_reading;
-	int64_t defs_offset;            /* highest definitions offset that the store names */
+	int64_t defs_offset;            /* highest definitions offset that counts */
+	uint64_t defs_session;          /* of the store that named it */
+	struct sl_timer *defs_timer;    /* tries again; NULL: none */
 	struct sl_map waits;            /* "NS~TYPE" -> struct sl_waits, as of the same read (sluice:local) */
 };
 

@@ -7,6 +7,7 @@
 
 #include "common/app/metrics.h"
 #include "common/base/log.h"
+#include "common/base/rules.h"
 
 #define RETRY_MS 1000
 #define MIRROR_MS 1000
@@ -482,7 +483,7 @@ void lane_turn(struct lane *lane)
 {
 	const struct sl_store *store = lane->tm->opt.store;
 	int64_t now = tm_now(lane->tm);
-	if (lane->stage == LANE_RUN && lane->op == OP_NONE && lane->session != store->ops->session(store))
+	if (lane->stage == LANE_RUN && lane->op == OP_NONE && lane->session != store->ops->session(store) && SL_RULE(timer_session))
 		retake(lane); /* it may be an older one, whose epoch is ours (R10) */
 	if (lane->stage == LANE_PROVE && now >= lane->retry_at_ms)
 		prove(lane);

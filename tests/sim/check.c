@@ -21,6 +21,7 @@ struct check {
 	struct sl_map insts; /* id -> struct inst */
 	struct sl_map seen;  /* "workflow event" -> struct inst */
 	struct sl_map told;  /* event id -> decisions, from the why streams */
+	struct sl_map plans; /* hash -> struct sim_flow, from the definitions */
 	bool cancelled[SIM_FLOWS_MAX];
 };
 
@@ -53,7 +54,13 @@ static struct inst *inst_of(struct check *ck, const char *id)
 
 /* --- one id, one content --- */
 
-static bool same_content(struct check *ck, const char *topic, const char *id, struct sl_bytes value)
+static bool equal(struct sl_bytes a, struct sl_bytes b)
+{
+	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/* False: another record of this id came before, which is given then. */
+static bool first_content(struct check *ck, const char *topic, const char *id, struct sl_bytes value, struct sl_bytes *ret_old)
 {
 	char *key = sl_arena_printf(&ck->arena, "%s %s", topic, id);
 	struct sl_bytes *old = sl_map_get(&ck->ids, key);
@@ -63,7 +70,83 @@ static bool same_content(struct check *ck, const char *topic, const char *id, st
 		sl_map_set(&ck->ids, key, old);
 		return true;
 	}
-	return old->len == value.len && memcmp(old->ptr, value.ptr, value.len) == 0;
+	*ret_old = *old;
+	return equal(*old, value);
+}
+
+/* --- R11: a step is the same again under the same definitions. Done once more under a newer revision, which is possible when an event
+ * is routed again, and for every step after a restore, it names that one, and must be the same otherwise. */
+
+static void read_plans(struct check *ck)
+{
+	const char *topic = ck->sim->topics.definitions;
+	struct sl_record rec;
+	for (int64_t o = 0; o < sl_memory_high(ck->sim->world, topic, 0); o++) {
+		if (!sl_memory_record(ck->sim->world, topic, 0, o, &rec))
+			continue;
+		char *key = sl_arena_strn(&ck->arena, rec.key.ptr, rec.key.len); /* NS/ID/VERSION/HASH */
+		char *id = strchr(key, '/'), *hash = strrchr(key, '/') + 1;
+		int flow = flow_of(ck->sim, sl_arena_strn(&ck->arena, id + 1, strcspn(id + 1, "/")));
+		if (flow >= 0)
+			sl_map_set(&ck->plans, hash, &ck->sim->flows[flow]);
+	}
+}
+
+static bool replayed(const struct check *ck, const struct sim_flow *flow)
+{
+	return flow && flow->revised && ck->sim->restored;
+}
+
+/* Takes both. */
+static bool same_but_plan(struct check *ck, struct sl_msg *a, struct sl_msg *b)
+{
+	const struct sim_flow *flow = a->plan && b->plan ? sl_map_get(&ck->plans, a->plan) : NULL;
+	bool routed = flow && flow->revised && a->kind == SL_MSG_START && !a->from, same = false;
+	if ((routed || replayed(ck, flow)) && flow == sl_map_get(&ck->plans, b->plan)) {
+		struct sl_buf x, y;
+		sl_buf_init(&x);
+		sl_buf_init(&y);
+		a->plan = b->plan = a->version = b->version = NULL;
+		same = !sl_msg_encode(a, &x) && !sl_msg_encode(b, &y) && equal(sl_buf_bytes(&x), sl_buf_bytes(&y));
+		sl_buf_release(&x);
+		sl_buf_release(&y);
+	}
+	sl_msg_clear(a);
+	sl_msg_clear(b);
+	return same;
+}
+
+static bool newer_revision(struct check *ck, struct sl_bytes old, struct sl_bytes new)
+{
+	struct sl_msg a, b;
+	uint64_t fp;
+	if (sl_msg_decode(old, &ck->arena, &a, &fp, NULL))
+		return false;
+	if (sl_msg_decode(new, &ck->arena, &b, &fp, NULL)) {
+		sl_msg_clear(&a);
+		return false;
+	}
+	return same_but_plan(ck, &a, &b);
+}
+
+static jv without_version(jv ev)
+{
+	jv data = sl_json_get(ev, "data");
+	return sl_json_set(ev, "data", jv_object_delete(data, jv_string("version")));
+}
+
+static bool told_of_newer(struct check *ck, struct sl_bytes old, jv ev)
+{
+	jv before, data = sl_json_get(ev, "data");
+	int flow = flow_of(ck->sim, sl_json_str(data, "workflow"));
+	jv_free(data);
+	if (flow < 0 || !replayed(ck, &ck->sim->flows[flow]) || sl_json_parse(old.ptr, old.len, &sl_json_default, &before, NULL))
+		return false;
+	jv a = without_version(before), b = without_version(jv_copy(ev));
+	bool same = sl_json_equal(a, b);
+	jv_free(a);
+	jv_free(b);
+	return same;
 }
 
 static const char *header(const struct sl_record *rec, const char *name, struct sl_arena *arena)
@@ -96,18 +179,6 @@ static void two_contents(struct check *ck, const char *topic, const char *id, co
 	}
 }
 
-/* Routed once more under a newer revision, a start names that one (R11: the same under the same definitions). */
-static bool start_under_newer(struct check *ck, struct sl_bytes value)
-{
-	struct sl_msg msg;
-	uint64_t fp;
-	if (!ck->sim->redeployed || sl_msg_decode(value, &ck->arena, &msg, &fp, NULL))
-		return false;
-	bool routed = msg.kind == SL_MSG_START && !msg.from;
-	sl_msg_clear(&msg);
-	return routed;
-}
-
 static void check_internal(struct check *ck, const char *topic)
 {
 	struct sl_record rec;
@@ -117,9 +188,10 @@ static void check_internal(struct check *ck, const char *topic)
 			if (!sl_memory_record(ck->sim->world, topic, p, o, &rec))
 				continue;
 			const char *id = header(&rec, "ce_id", &ck->arena), *type = header(&rec, "ce_type", &ck->arena);
+			struct sl_bytes old;
 			/* an answer tells what came of one call, and a call may be made again */
-			if (*id && !strstr(type, "result") && !same_content(ck, topic, id, rec.value) &&
-				!start_under_newer(ck, rec.value))
+			if (*id && !strstr(type, "result") && !first_content(ck, topic, id, rec.value, &old) &&
+				!newer_revision(ck, old, rec.value))
 				two_contents(ck, topic, id, &rec);
 		}
 	}
@@ -149,7 +221,8 @@ static void each_event(struct check *ck, const char *topic, void (*visit)(struct
 static void visit_public(struct check *ck, jv ev, struct sl_bytes value)
 {
 	const char *source = sl_json_str(ev, "source"), *id = sl_json_str(ev, "id");
-	if (strcmp(source, "sim") != 0 && !same_content(ck, "events", id, value))
+	struct sl_bytes old;
+	if (strcmp(source, "sim") != 0 && !first_content(ck, "events", id, value, &old))
 		sim_wrong(ck->sim, "published event %s has two contents", id);
 }
 
@@ -268,7 +341,8 @@ static void visit_lifecycle(struct check *ck, jv ev, struct sl_bytes value)
 	bool again = sl_map_get(&ck->ids, sl_arena_printf(&ck->arena, "lifecycle %s", id));
 	const char *command = sl_json_str(ev, "commandid");
 	bool deploy = command && strncmp(command, "deploy", 6) == 0; /* done again, it says "unchanged" */
-	if (!same_content(ck, "lifecycle", id, value) && !deploy)
+	struct sl_bytes old;
+	if (!first_content(ck, "lifecycle", id, value, &old) && !deploy && !told_of_newer(ck, old, ev))
 		sim_wrong(ck->sim, "lifecycle event %s (%s) has two contents: %.*s", id, type, (int)value.len, (const char *)value.ptr);
 	if (again || !subject)
 		return;
@@ -456,6 +530,7 @@ static void read_all(struct check *ck)
 {
 	struct sim *sim = ck->sim;
 	sl_arena_init(&ck->arena);
+	read_plans(ck);
 	check_internal(ck, sim->topics.instances);
 	check_internal(ck, sim->topics.actions);
 	check_internal(ck, sim->topics.timers);
@@ -472,6 +547,7 @@ static void check_release(struct check *ck)
 	sl_map_release(&ck->insts, NULL);
 	sl_map_release(&ck->seen, NULL);
 	sl_map_release(&ck->told, NULL);
+	sl_map_release(&ck->plans, NULL);
 	sl_arena_release(&ck->arena);
 }
 

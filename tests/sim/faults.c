@@ -27,13 +27,19 @@ static void expire(struct sim *sim, struct sim_proc *proc)
 	proc->member = false;
 }
 
+static void end(struct sim_proc *proc, int64_t back, bool lose_sent)
+{
+	sim_proc_kill(proc, lose_sent);
+	proc->back = back;
+}
+
 static void crash(struct sim *sim)
 {
 	struct sim_proc *proc = any_proc(sim);
 	if (!sim_proc_alive(proc))
 		return;
-	sim_proc_kill(proc, sim_chance(sim, 50));
-	proc->back = sim->step + (sim_chance(sim, 60) ? sim_below(sim, 20) : sim_below(sim, 600));
+	bool lose_sent = sim_chance(sim, 50);
+	end(proc, sim->step + (sim_chance(sim, 60) ? sim_below(sim, 20) : sim_below(sim, 600)), lose_sent);
 	if (proc->member && sim_chance(sim, 30)) {
 		sim_tell(sim, "the session of %s ends", proc->name);
 		expire(sim, proc);
@@ -96,8 +102,6 @@ static void skew(struct sim *sim)
 /* R10: everything stops, an older copy of the store takes its place, everything starts again. */
 static void restore(struct sim *sim)
 {
-	if (sim->redeployed)
-		return;
 	if (!sim->backup) {
 		sim_tell(sim, "the store is backed up");
 		sim->backup = sl_memory_backup(sim->world);
@@ -114,6 +118,81 @@ static void restore(struct sim *sim)
 	sim_tell(sim, "the store is restored from its backup");
 	sl_memory_restore(sim->world, sim->backup);
 	sim->restored = true;
+}
+
+/* R10: a replica that lags takes over, or a backup is restored, while everything lives. What it holds is as of now; it takes over later. */
+static void fail_over(struct sim *sim)
+{
+	if (sim->replica)
+		return;
+	sim->replica = sl_memory_backup(sim->world);
+	sim->replica_step = sim->step + sim_below(sim, sim_chance(sim, 50) ? 60 : 500);
+	sim->replica_random = sim_random(sim);
+	sim_tell(sim, "the replica of the store gets nothing any more, and takes over at step %lld", (long long)sim->replica_step);
+	struct sim_flow *flow = &sim->flows[sim_below(sim, sim->flow_count)];
+	if (!flow->late || sim->held[0])
+		return;
+	/* what is deployed meanwhile, and who hears of it late */
+	flow->late = (int32_t)sim->step + 1;
+	snprintf(sim->held, sizeof(sim->held), "c%d=%s/0", sim_below(sim, 3), sim->topics.definitions);
+	sim->held_step = sim->replica_step + sim_below(sim, 300);
+	sim_tell(sim, "nothing moves on %s until step %lld", sim->held, (long long)sim->held_step);
+}
+
+/* The process loses its connection, with what was on it, and finds the store again when its step has come. */
+static void lose_store(struct sim *sim, struct sim_proc *proc)
+{
+	uint64_t old = sim->random;
+	sim->random = proc->store_random;
+	int pending = sl_memory_store_pending(sim->world, proc->name), applied = sim_below(sim, pending + 1);
+	bool answered = sim_chance(sim, 50);
+	proc->store_lost = 0;
+	proc->store_step = sim->step + sim_below(sim, sim_chance(sim, 70) ? 8 : 150);
+	proc->end_step = sim_chance(sim, 30) ? proc->store_step + 1 + sim_below(sim, 200) : 0;
+	sim_tell(sim, "%s loses the store, %d of %d commands were done%s, finds it again at step %lld", proc->name, applied, pending,
+		answered ? " and answered" : "", (long long)proc->store_step);
+	sl_memory_sever(sim->world, proc->name, applied, answered);
+	sim->random = old;
+}
+
+/* The store that was there is gone; or some have it for a while longer, and what they write there is lost (split brain). */
+static void take_over(struct sim *sim)
+{
+	uint64_t old = sim->random;
+	sim->random = sim->replica_random;
+	bool beside = sim_chance(sim, 40);
+	for (int i = 0; i < sim->proc_count; i++) {
+		struct sim_proc *proc = &sim->procs[i];
+		if (!sim_proc_alive(proc))
+			continue;
+		proc->store_random = sim_random(sim);
+		proc->store_lost = sim->step + 1 + sim_below(sim, 200);
+		if (!beside || sim_chance(sim, 50))
+			lose_store(sim, proc);
+	}
+	sim_tell(sim, beside ? "the replica takes over beside the old store" : "the replica takes over");
+	(beside ? sl_memory_restore_beside : sl_memory_restore)(sim->world, sim->replica);
+	sl_memory_cut(sim->world, "dog", 0); /* the watchdog's */
+	sl_memory_backup_free(sim->replica);
+	sim->replica = NULL;
+	sim->restored = true;
+	sim->random = old;
+}
+
+/* Who lost the store finds it again. */
+static void find_store(struct sim *sim, struct sim_proc *proc)
+{
+	if (!sim_proc_alive(proc))
+		proc->store_lost = 0;
+	else if (proc->store_lost && (sim->step >= proc->store_lost || sim->calm))
+		lose_store(sim, proc);
+	if (sim_proc_alive(proc) && (sim->step >= proc->store_step || sim->calm))
+		sl_memory_reconnect(sim->world, proc->name);
+	if (!proc->end_step || sim->step < proc->end_step || sim->calm)
+		return;
+	proc->end_step = 0;
+	if (sim_proc_alive(proc))
+		end(proc, sim->step + 20, false);
 }
 
 /* --- delays, producers, brokers --- */
@@ -142,6 +221,22 @@ static void producer_fatal(struct sim *sim)
 		return;
 	sim_tell(sim, "the producer of %s fails and sends again what is not confirmed", proc->name);
 	sl_memory_producer_fatal(sim->world, proc->name);
+}
+
+/* A topic takes no records for a while (right, size, room): each producer keeps them in order, sends those of other topics, and is made
+ * anew, which sends what is not confirmed again (adapters/kafka/producer.c). */
+static void refuse(struct sim *sim)
+{
+	const char *const topics[] = {sim->topics.instances, sim->topics.actions, sim->topics.timers, sim->topics.lifecycle,
+		sim->event_topic.topic};
+	if (sim->refusing)
+		return;
+	sim->refusing = topics[sim_below(sim, 5)];
+	sim->refusing_step = sim->step + sim_below(sim, 250);
+	sim_tell(sim, "%s refuses records until step %lld", sim->refusing, (long long)sim->refusing_step);
+	for (int i = 0; i < sim->proc_count; i++)
+		if (sim->procs[i].state == SIM_UP && sim_chance(sim, 50))
+			sl_memory_producer_fatal(sim->world, sim->procs[i].name);
 }
 
 /* A mailbox that forgets at once cannot know what is published twice; what is between actors is known by its effect id. */
@@ -180,7 +275,8 @@ static void step_clock(struct sim *sim)
 /* --- choosing --- */
 
 static void (*const faults[])(struct sim *sim) = {crash, crash, crash, make_zombie, make_zombie, make_zombie, cut, cut, store_away, resize,
-	skew, restore, duplicate, duplicate, duplicate, hold, hold, hold, hold, hold, producer_fatal, tighten, step_clock, sim_load_again};
+	skew, restore, fail_over, fail_over, duplicate, duplicate, duplicate, hold, hold, hold, hold, hold, producer_fatal, refuse, refuse,
+	tighten, step_clock, sim_load_again};
 
 void sim_fault(struct sim *sim)
 {
@@ -209,6 +305,15 @@ static void notice(struct sim *sim, struct sim_proc *proc)
 	proc->member = true;
 }
 
+/* Some still have the store that was replaced. */
+static bool split(const struct sim *sim)
+{
+	for (int i = 0; i < sim->proc_count; i++)
+		if (sim->procs[i].store_lost)
+			return true;
+	return false;
+}
+
 void sim_recover(struct sim *sim)
 {
 	if (sim->down && sim->step >= sim->up_step) {
@@ -220,8 +325,13 @@ void sim_recover(struct sim *sim)
 		widen(sim);
 	if (sim->held[0] && sim->step >= sim->held_step)
 		sim->held[0] = 0;
+	if (sim->step >= sim->refusing_step)
+		sim->refusing = NULL;
+	if (sim->replica && sim->step >= sim->replica_step && !split(sim))
+		take_over(sim);
 	for (int i = 0; i < sim->proc_count; i++) {
 		struct sim_proc *proc = &sim->procs[i];
+		find_store(sim, proc);
 		if (sim->step < proc->back)
 			continue;
 		if (proc->state == SIM_DOWN)
@@ -238,9 +348,11 @@ void sim_mend(struct sim *sim)
 		sl_memory_store_state(sim->world, true, NULL);
 	sim->down = false;
 	sim->held[0] = 0;
+	sim->refusing = NULL;
 	widen(sim);
 	for (int i = 0; i < sim->proc_count; i++) {
 		struct sim_proc *proc = &sim->procs[i];
+		find_store(sim, proc);
 		if (proc->state == SIM_DOWN)
 			sim_proc_start(proc);
 		else if (proc->zombie)

@@ -115,7 +115,7 @@ static const char cross_text[] = "id: cross\n" HEAD "events:\n"
 				 "  - name: Rest\n    type: sleep\n    duration: PT1S\n"
 				 "    stateDataFilter: {output: '${ {seen: [.a]} }'}\n    end: true\n";
 
-/* Asks and waits for two answers under a key that is known before: nothing can be early. */
+/* Asks and waits for three answers under a key that is known before: nothing can be early. */
 static const char answer_text[] =
 	"id: answer\n" HEAD "events:\n"
 	"  - {name: S, type: answer.s, source: sim, " BY_KEY "}\n"
@@ -126,8 +126,9 @@ static const char answer_text[] =
 	"actionDataFilter: {useResults: false}}\n"
 	"    eventRef: D\n    eventDataFilter: {data: '${ .n }', toStateData: '${ .d }'}\n"
 	"    transition: Second\n"
-	"  - name: Second\n    type: event\n    " TAKE("D", "e")
-	"    stateDataFilter: {output: '${ {seen: [.s, .d, .e]} }'}\n    end: true\n";
+	"  - name: Second\n    type: event\n    " TAKE("D", "e") "    transition: Third\n"
+	"  - name: Third\n    type: event\n    " TAKE("D", "f")
+	"    stateDataFilter: {output: '${ {seen: [.s, .d, .e, .f]} }'}\n    end: true\n";
 
 /* Its events name the instance itself. */
 static const char direct_text[] =
@@ -288,13 +289,13 @@ static void make_cross(struct sim *sim)
 static void make_answer(struct sim *sim)
 {
 	char key[24];
-	add_flow(sim, "answer", answer_text, 3, 3);
+	add_flow(sim, "answer", answer_text, 4, 4);
 	for (int k = sim_below(sim, 3); k >= 0; k--) {
 		struct sim_event *event =
 			add_event(sim, "answer.s", "k", sl_arena_printf(&sim->arena, "answer-%d", k));
 		snprintf(key, sizeof(key), "r-%.8s", event->id);
 		sim_event_attribute(event, "r", key);
-		for (int n = 0; n < 2; n++)
+		for (int n = 0; n < 3; n++)
 			add_event(sim, "answer.d", "r", key)->held = true;
 	}
 }

@@ -104,9 +104,9 @@ void sim_load_again(struct sim *sim)
 	struct sim_flow *flow = &sim->flows[sim_below(sim, sim->flow_count)];
 	const char *version = "version: '1.0.0'", *at = strstr(flow->text, version);
 	int number = 1 + sim_below(sim, 2);
-	if (!flow->deployed || !at || sim->backup) /* a step is the same again under the same definitions only (R11) */
+	if (!flow->deployed || !at)
 		return;
-	sim->redeployed = true;
+	flow->revised = true;
 	sim_tell(sim, "deploy %s 1.0.%d", flow->name, number);
 	deploy(sim, sl_arena_printf(&sim->arena, "deploy-%s-%d", flow->name, ++sim->commands),
 		sl_arena_printf(&sim->arena, "%.*sversion: '1.0.%d'%s", (int)(at - flow->text), flow->text, number,

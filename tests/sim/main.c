@@ -194,6 +194,7 @@ bool sim_run(uint64_t seed, const struct sim_cut *cut, struct sim_result *ret)
 	fflush(stdout);
 	sim_procs_free(sim);
 	sl_memory_backup_free(sim->backup);
+	sl_memory_backup_free(sim->replica);
 	sl_memory_free(sim->world);
 	sim_load_free(sim);
 	sl_map_release(&sim->calls, NULL);

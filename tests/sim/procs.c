@@ -73,6 +73,7 @@ static int new_coordinator(struct sim_proc *proc, struct sl_diags *diags)
 static int new_executor(struct sim_proc *proc, struct sl_diags *diags)
 {
 	struct sim *sim = proc->sim;
+	static const int hand_over_ms[] = {-1, 30, 300, 10000}; /* from at once to longer than any call */
 	struct sl_executor_options opt = {.broker = sl_memory_broker(sim->world, proc->name),
 		.store = sl_memory_store(sim->world, proc->name),
 		.clock = sl_memory_clock(sim->world, proc->name),
@@ -82,6 +83,7 @@ static int new_executor(struct sim_proc *proc, struct sl_diags *diags)
 		.topics = &sim->topics,
 		.group = "sluice-executor",
 		.json = sl_json_default,
+		.hand_over_ms = hand_over_ms[sim->seed / 4 % 4],
 		.wake = wake,
 		.fatal = fatal,
 		.arg = proc};
@@ -96,7 +98,7 @@ static int new_timers(struct sim_proc *proc, struct sl_diags *diags)
 		.clock = sl_memory_clock(sim->world, proc->name),
 		.topics = &sim->topics,
 		.group = "sluice-timer",
-		.horizon_ms = sim->seed % 2 || sim->calm ? 0 : 2000, /* short: pages are read all the time */
+		.horizon_ms = sim->seed % 2 || sim->calm ? 0 : sim->seed % 4 ? 2000 : 300, /* short: pages are read all the time */
 		.sweep_ms = 10 * SIM_MINUTE_MS,
 		.wake = wake,
 		.fatal = fatal,

@@ -28,13 +28,21 @@ static void pass_time(struct sim *sim)
 		sim_tell(sim, "%s", fired ? "a timer fires" : "time passes");
 }
 
+static bool stands_still(const struct sim *sim, const char *lane)
+{
+	const char *sent = strchr(lane, '>');
+	size_t len = sim->refusing ? strlen(sim->refusing) : 0;
+	return (sim->held[0] && strcmp(lane, sim->held) == 0) ||
+	       (sim->refusing && sent && strncmp(sent + 1, sim->refusing, len) == 0 && sent[1 + len] == '/');
+}
+
 static void run_lane(struct sim *sim)
 {
 	int count = sl_memory_lanes(sim->world);
 	if (!count)
 		return;
 	int lane = sim_below(sim, count);
-	if (sim->held[0] && strcmp(sl_memory_lane_name(sim->world, lane), sim->held) == 0) {
+	if (stands_still(sim, sl_memory_lane_name(sim->world, lane))) {
 		if (count == 1)
 			pass_time(sim);
 		return;

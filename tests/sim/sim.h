@@ -59,6 +59,9 @@ struct sim_proc {
 	bool skewed;
 	bool struck;  /* ended in the midst of a step (R7) */
 	int64_t back; /* schedule step at which it is started again or notices that it is a zombie */
+	int64_t store_lost;	      /* step at which it loses the store that was replaced; 0: it has no other than the rest */
+	int64_t store_step, end_step; /* at which it finds the store again; at which it ends then, 0: it does not */
+	uint64_t store_random;	      /* dice of that */
 	struct sl_plans *plans;
 	struct sl_definitions *defs;
 	struct sl_coordinator *co;
@@ -78,6 +81,7 @@ struct sim_flow {
 	int64_t rest_ms;	 /* an instance takes at least so long */
 	int32_t late;		 /* deployed at this step; 0: at first */
 	bool deployed;
+	bool revised; /* a newer version came */
 };
 
 struct sim_event {
@@ -132,15 +136,20 @@ struct sim {
 	bool given_up; /* R7: a record was given up after kills that all hit the same place; nothing else is sure then */
 	int commands;
 	bool skewed; /* a clock has been wrong: times of the log may stand in another order than what happened */
-	bool restored, redeployed, down, tight; /* tight: producers take few records at a time */
+	bool restored, down, tight; /* tight: producers take few records at a time */
 	int64_t up_step, wide_step;
 	char held[48]; /* a lane that nothing moves on for a while */
 	int64_t held_step;
+	const char *refusing; /* a topic that takes no records; NULL: none */
+	int64_t refusing_step;
 	bool calm; /* all is well from here on */
 	int64_t watched[2]; /* lifecycle records seen, by partition */
 	struct sim_poison poison;
 	struct sl_map faulted; /* instances to be tried again */
 	struct sl_memory_backup *backup;
+	struct sl_memory_backup *replica; /* takes over at replica_step; NULL: none */
+	int64_t replica_step;
+	uint64_t replica_random; /* dice of the take-over */
 	struct sl_buf wrong; /* what was violated; empty: nothing */
 };
 

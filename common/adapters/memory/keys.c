@@ -56,6 +56,7 @@ static void entry_free(void *ptr)
 void sl_mem_store_free(struct sl_memory *world)
 {
 	sl_map_release(&world->keys, entry_free);
+	sl_map_release(&world->old_keys, entry_free);
 	free(world->store_text);
 }
 
@@ -384,9 +385,17 @@ struct sl_memory_backup *sl_memory_backup(struct sl_memory *world)
 
 void sl_memory_restore(struct sl_memory *world, const struct sl_memory_backup *backup)
 {
+	sl_mem_store_replaced(world, false);
 	sl_map_release(&world->keys, entry_free);
 	keys_copy(&world->keys, &backup->keys);
-	world->store_session++;
+}
+
+void sl_memory_restore_beside(struct sl_memory *world, const struct sl_memory_backup *backup)
+{
+	sl_mem_store_replaced(world, true);
+	sl_map_release(&world->old_keys, entry_free);
+	world->old_keys = world->keys;
+	keys_copy(&world->keys, &backup->keys);
 }
 
 void sl_memory_backup_free(struct sl_memory_backup *backup)

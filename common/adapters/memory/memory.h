@@ -90,8 +90,13 @@ int64_t sl_memory_group_offset(struct sl_memory *world, const char *group, const
 /* --- store --- */
 /* The connection of the process breaks: the first `applied` commands on the way are executed, the others never are;
  * none of them, nor those whose answer was on its way, gets its answer: commits and writes end with SL_ELOST, reads
- * with SL_EUNREACHABLE. Commands given later work again. */
+ * with SL_EUNREACHABLE. Commands given later work again, over another connection (session). */
 void sl_memory_cut(struct sl_memory *world, const char *process, int applied);
+/* The same, and there is no other connection before sl_memory_reconnect: commands given until then end with SL_EUNREACHABLE,
+ * unapplied. With `answered` only the commands that were not executed miss their answers. reconnect hands over what has not arrived
+ * yet, then the session is another one; nothing happens to a process that was not severed. */
+void sl_memory_sever(struct sl_memory *world, const char *process, int applied, bool answered);
+void sl_memory_reconnect(struct sl_memory *world, const char *process);
 /* Commands on the way of the process (for a seed to choose `applied`). */
 int sl_memory_store_pending(struct sl_memory *world, const char *process);
 /* While up is false every command ends with SL_EUNREACHABLE, unapplied; with text, check and writes end with SL_ESTORE
@@ -103,10 +108,13 @@ void sl_memory_hash_free(struct sl_hash *hash);
 /* Visits every key that is there, partition -1 for those without tag; visit may peek. */
 void sl_memory_keys(
 	struct sl_memory *world, void (*visit)(void *arg, int32_t partition, const char *key), void *arg);
-/* Backup and restore (R10): a copy of the whole store, and going back to it. Free with sl_memory_backup_free. */
+/* Backup and restore (R10): a copy of the whole store, and going back to it. That breaks the connections of all processes that are not
+ * severed, as sl_memory_cut with nothing executed; last words of the dead are lost. Free with sl_memory_backup_free. */
 struct sl_memory_backup;
 struct sl_memory_backup *sl_memory_backup(struct sl_memory *world);
 void sl_memory_restore(struct sl_memory *world, const struct sl_memory_backup *backup);
+/* The same, but the store that was there lives on for those who are connected: each has it until it is severed and reconnects. */
+void sl_memory_restore_beside(struct sl_memory *world, const struct sl_memory_backup *backup);
 void sl_memory_backup_free(struct sl_memory_backup *backup);
 
 /* --- HTTP --- */

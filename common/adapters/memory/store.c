@@ -60,7 +60,14 @@ int sl_memory_lapsed_takes(struct sl_memory *world, const char *process)
 	return (int)most;
 }
 
-static void execute(struct sl_memory *world, struct command *cmd)
+static void swap_stores(struct sl_memory *world)
+{
+	struct sl_map keys = world->keys;
+	world->keys = world->old_keys;
+	world->old_keys = keys;
+}
+
+static void execute_now(struct sl_memory *world, struct command *cmd)
 {
 	bool writes = cmd->verb == COMMIT || cmd->verb == WRITE || cmd->verb == TAKE;
 	if (world->store_down) {
@@ -108,6 +115,16 @@ static void execute(struct sl_memory *world, struct command *cmd)
 	case CHECK:
 		break;
 	}
+}
+
+static void execute(struct sl_memory *world, struct command *cmd)
+{
+	bool behind = cmd->task.from->behind;
+	if (behind)
+		swap_stores(world);
+	execute_now(world, cmd);
+	if (behind)
+		swap_stores(world);
 }
 
 static void answer_run(struct sl_memory *world, struct task *task, bool dropped)
@@ -170,19 +187,68 @@ static void lose(struct command *cmd)
 	cmd->text = "the connection broke";
 }
 
-void sl_memory_cut(struct sl_memory *world, const char *process, int applied)
+static void sever(struct process *proc, int applied, bool answered)
 {
-	struct process *proc = sl_mem_process_find(world, process);
-	for (struct task *task = proc->answers.first; task; task = task->lane_next)
+	struct sl_memory *world = proc->world;
+	for (struct task *task = answered ? NULL : proc->answers.first; task; task = task->lane_next)
 		lose((struct command *)task);
 	for (int i = 0; proc->commands.first; i++) {
 		struct command *cmd = (struct command *)proc->commands.first;
 		sl_mem_task_take(world, &cmd->task);
 		if (i < applied)
 			execute(world, cmd);
-		lose(cmd);
+		if (i >= applied || !answered)
+			lose(cmd);
 		answer_queue(world, cmd, proc);
 	}
+}
+
+void sl_memory_cut(struct sl_memory *world, const char *process, int applied)
+{
+	struct process *proc = sl_mem_process_find(world, process);
+	sever(proc, applied, false);
+	proc->behind = false;
+	proc->session++;
+}
+
+void sl_memory_sever(struct sl_memory *world, const char *process, int applied, bool answered)
+{
+	struct process *proc = sl_mem_process_find(world, process);
+	sever(proc, applied, answered);
+	proc->away = true;
+}
+
+void sl_memory_reconnect(struct sl_memory *world, const char *process)
+{
+	struct process *proc = sl_mem_process_find(world, process);
+	if (!proc->away)
+		return;
+	while (proc->answers.first) { /* who sees the new connection has seen the end of the old one */
+		struct task *task = proc->answers.first;
+		sl_mem_task_take(world, task);
+		task->run(world, task, false);
+	}
+	proc->away = proc->behind = false;
+	proc->session++;
+}
+
+static bool to_the_store(const struct task *task, const void *arg)
+{
+	(void)arg;
+	return task->run == command_run;
+}
+
+void sl_mem_store_replaced(struct sl_memory *world, bool lives)
+{
+	for (struct process *proc = world->processes; proc; proc = proc->next) {
+		proc->behind = lives;
+		if (lives || proc->dead || proc->away)
+			continue;
+		sever(proc, 0, false);
+		proc->session++;
+	}
+	if (!lives)
+		sl_mem_task_drop(world, to_the_store, NULL); /* last words of the dead */
 }
 
 int sl_memory_store_pending(struct sl_memory *world, const char *process)
@@ -223,6 +289,12 @@ static void command_send(struct sl_store *store, struct command *cmd)
 	struct process *proc = process_of(store);
 	if (proc->dead) {
 		answer_run(proc->world, &cmd->task, true);
+		return;
+	}
+	if (proc->away) { /* not sent */
+		cmd->err = SL_EUNREACHABLE;
+		cmd->text = "the store is not connected";
+		answer_queue(proc->world, cmd, proc);
 		return;
 	}
 	cmd->task.from = proc;
@@ -332,7 +404,7 @@ static void store_close(struct sl_store *store)
 static uint64_t store_session(const struct sl_store *store)
 {
 	const struct process *proc = (const struct process *)((const char *)store - offsetof(struct process, store));
-	return proc->world->store_session;
+	return proc->session;
 }
 
 const struct sl_store_ops sl_mem_store_ops = {

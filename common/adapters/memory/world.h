@@ -71,6 +71,8 @@ struct conpart {
 	struct sl_consumer *con;
 	struct partition *part;
 	bool assigned, started, paused, fetching;
+	bool handing;	     /* the group wants it for another */
+	struct bound *bound; /* until then; NULL: it is handed over */
 	int64_t position, visible; /* records below visible have arrived */
 	struct lane lane;
 	struct conpart *reader_next;
@@ -107,6 +109,7 @@ struct sl_consumer {
 	struct member *member; /* NULL: no group, or the group no longer counts us in */
 	bool closed;
 	struct sl_consumer_events events;
+	int hand_over_ms; /* 0: partitions go at once */
 	struct topic **topics;
 	int topic_count;
 	struct conpart **parts; /* by gid; NULL: never was ours */
@@ -136,6 +139,9 @@ struct process {
 	uint32_t spread; /* records without key go round */
 	struct sl_consumer *consumers;
 	struct lane commands, answers; /* of the store */
+	uint64_t session;	       /* connections to the store that have ended */
+	bool away;		       /* its connection has ended, and there is no other yet */
+	bool behind;		       /* it still has the store that was replaced */
 	struct sl_map lapsed;	       /* "tp/3" -> takes since its session ended */
 	struct due *dues;
 };
@@ -153,8 +159,8 @@ struct sl_memory {
 	int part_count, queue_max;
 	struct group *groups;
 	struct sl_map keys; /* store: "{7}i:ns~id" -> struct entry */
+	struct sl_map old_keys; /* of the store that was replaced, for those who still have it */
 	bool store_down;
-	uint64_t store_session; /* counts the restores */
 	char *store_text;
 	struct sl_buf scratch;
 	sl_memory_mock_fn mock;
@@ -196,10 +202,13 @@ void sl_mem_consumer_close(struct sl_consumer *con);
 /* Records arrived: readers fetch. */
 void sl_mem_consumer_fetch(struct sl_memory *world, struct partition *part);
 struct conpart *sl_mem_consumer_part(struct sl_consumer *con, struct partition *part);
-/* Queues the call of assigned or revoked. */
-void sl_mem_consumer_call(struct sl_consumer *con, struct partition *part, bool assigned);
+void sl_mem_consumer_hand_over(struct sl_consumer *con, const char *topic, int32_t partition);
+/* Queues the call. */
+enum call_kind { CALL_ASSIGNED, CALL_HANDING, CALL_REVOKED };
+void sl_mem_consumer_call(struct sl_consumer *con, struct partition *part, enum call_kind kind);
 void sl_mem_consumer_fatal(struct sl_consumer *con, int err, char *text);
 void sl_mem_consumer_forget(struct conpart *cp);
+void sl_mem_consumer_unbind(struct conpart *cp);
 void sl_mem_consumers_free(struct process *proc);
 
 /* group.c */
@@ -216,5 +225,8 @@ void sl_mem_groups_free(struct sl_memory *world);
 
 /* store.c */
 void sl_mem_store_free(struct sl_memory *world);
+/* Another store stands in its place: what is on its way to the old one never comes to the new one. `lives`: who has the old one keeps
+ * it for a while. */
+void sl_mem_store_replaced(struct sl_memory *world, bool lives);
 
 #endif

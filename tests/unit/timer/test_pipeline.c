@@ -75,12 +75,13 @@ static void teardown(struct world *w)
 static void settle(struct world *w)
 {
 	int64_t ran;
+	int rounds = 0; /* while the store is away, each turn tries to write the schema */
 	do {
 		ran = 0;
 		for (int i = 0; i < 2; i++)
 			ran += w->tm[i] && sl_timers_turn(w->tm[i]);
 		ran += sl_memory_turn(w->mem, 0);
-	} while (ran);
+	} while (ran && ++rounds < 1000);
 }
 
 static void pass(struct world *w, int64_t ms)
