@@ -3,8 +3,8 @@
  *   PROVE -> TAKE -> RUN -> DEFS -> LOAD <-> STEP -> COMMIT -> RUN
  *
  * A refused or lost commit leads back to PROVE with an empty cache. The outbox of a batch is on its way while the next batch
- * is read and stepped; only the next commit waits for it. */
-#include <inttypes.h>
+ * is read and stepped; only the next commit waits for it. PROVE and TAKE are in own_take.c, the step in pass.c, what a commit holds
+ * in own_ops.c, the way of the outbox in own_emit.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,41 +30,6 @@ static void own_log(const struct own_lane *lane, enum sl_level level, const char
 	sl_log(level, "%s/%d: %s", lane->co->opt.topics->instances, (int)lane->partition, text);
 }
 
-static void drop_cache(struct own_lane *lane)
-{
-	sl_metric_add(SL_METRIC_cache_actors, -(int64_t)lane->actors.count);
-	sl_metric_add(SL_METRIC_cache_bytes, -(int64_t)lane->actor_bytes);
-	sl_map_each(&lane->actors, e)
-		sl_actor_free(e->value);
-	sl_map_release(&lane->actors, NULL);
-	lane->co->actor_bytes -= lane->actor_bytes;
-	lane->actor_bytes = 0;
-}
-
-void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor)
-{
-	sl_map_set(&lane->actors, key, actor);
-	sl_metric_add(SL_METRIC_cache_actors, 1);
-	own_cache_count(lane, actor);
-}
-
-void own_cache_count(struct own_lane *lane, struct sl_actor *actor)
-{
-	lane->actor_bytes += actor->bytes - actor->counted;
-	lane->co->actor_bytes += actor->bytes - actor->counted;
-	sl_metric_add(SL_METRIC_cache_bytes, (int64_t)actor->bytes - (int64_t)actor->counted);
-	actor->counted = actor->bytes;
-}
-
-static void cache_remove(struct own_lane *lane, const char *key, struct sl_actor *actor)
-{
-	actor->bytes = 0;
-	own_cache_count(lane, actor);
-	sl_metric_add(SL_METRIC_cache_actors, -1);
-	sl_map_del(&lane->actors, key);
-	sl_actor_free(actor);
-}
-
 struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition)
 {
 	struct own_lane *lane = calloc(1, sizeof(*lane));
@@ -88,7 +53,7 @@ void own_lane_free(struct own_lane *lane)
 	if (lane->emitting) /* the next owner sends them */
 		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
 	pass_reset(lane);
-	drop_cache(lane);
+	own_cache_drop(lane);
 	careful_release(lane);
 	inbox_release(&lane->inbox, lane->co, lane->co->owned);
 	free(lane->stack.items);
@@ -118,13 +83,13 @@ static void backoff_over(void *arg)
 }
 
 /* Forget what is in memory and take the partition again after a while (R4). */
-static void retake(struct own_lane *lane, bool at_once)
+void own_retake(struct own_lane *lane, bool at_once)
 {
 	struct sl_clock *clock = lane->co->opt.clock;
 	pass_reset(lane);
 	careful_end(lane);
 	if (SL_RULE(cache_drop))
-		drop_cache(lane);
+		own_cache_drop(lane);
 	sl_map_release(&lane->told, NULL); /* the store may be an older one */
 	if (lane->emitting)
 		sl_metric_add(SL_METRIC_outbox_records, -(lane->emit_first_count + lane->emit_later_count));
@@ -141,7 +106,7 @@ static void retake(struct own_lane *lane, bool at_once)
 }
 
 /* An answer has come; true: the lane is gone and nothing may be done with it. */
-static bool answered(struct own_lane *lane)
+bool own_answered(struct own_lane *lane)
 {
 	lane->out--;
 	lane->waiting = false;
@@ -149,249 +114,10 @@ static bool answered(struct own_lane *lane)
 	return lane->gone;
 }
 
-static void ask(struct own_lane *lane)
+void own_ask(struct own_lane *lane)
 {
 	lane->out++;
 	lane->waiting = true;
-}
-
-/* --- emit --- */
-
-static void emit_delivered(void *arg, int err)
-{
-	struct own_lane *lane = arg;
-	lane->out--;
-	lane->emit_out--;
-	if (err && !lane->gone)
-		sl_log(SL_ERROR, "%s/%d: Kafka refused a record for good: %s", lane->co->opt.topics->instances, (int)lane->partition,
-			sl_err_text(err));
-	if (!lane->emit_out)
-		co_wake(lane->co);
-}
-
-/* Sends what the producer takes; the records for sluice.instances are delivered before the others are sent. */
-static void emit_turn(struct own_lane *lane)
-{
-	struct sl_broker *broker = lane->co->opt.broker;
-	if (!lane->emitting)
-		return;
-	for (;;) {
-		while (lane->emit_sent < lane->emit_first_count) {
-			if (broker->ops->produce(broker, &lane->emit_first[lane->emit_sent], emit_delivered, lane))
-				return;
-			lane->emit_sent++;
-			lane->emit_out++;
-			lane->out++;
-		}
-		if (lane->emit_out && (lane->emit_later_count ? SL_RULE(topic_order) : SL_RULE(outbox_gate)))
-			return;
-		for (int i = 0; i < lane->emit_first_count; i++)
-			sl_metric_add_l(SL_METRIC_records_out_total, lane->emit_first[i].topic, 1);
-		sl_metric_add(SL_METRIC_outbox_records, -lane->emit_first_count);
-		if (!lane->emit_later_count)
-			break;
-		lane->emit_first = lane->emit_later;
-		lane->emit_first_count = lane->emit_later_count;
-		lane->emit_later_count = lane->emit_sent = 0;
-	}
-	lane->emitting = false;
-	sl_arena_clear(&lane->emit_arena);
-}
-
-static void emit_begin(struct own_lane *lane, const struct sl_msg *msgs, int count)
-{
-	sl_assert(!lane->emitting);
-	sl_arena_clear(&lane->emit_arena);
-	lane->emit_first = SL_NEWN(&lane->emit_arena, struct sl_record, count + 1);
-	lane->emit_later = SL_NEWN(&lane->emit_arena, struct sl_record, count + 1);
-	lane->emit_first_count = lane->emit_later_count = lane->emit_sent = 0;
-	for (int i = 0; i < count; i++) {
-		bool first = sl_msg_route(msgs[i].kind) == SL_TO_INST;
-		struct sl_record *rec =
-			first ? &lane->emit_first[lane->emit_first_count] : &lane->emit_later[lane->emit_later_count];
-		int err = emit_record(lane->co, &lane->emit_arena, &msgs[i], rec);
-		if (err) {
-			sl_log(SL_ERROR, "%s/%d: effect %s cannot be encoded: %s", lane->co->opt.topics->instances,
-				(int)lane->partition, sl_msg_kind_text(msgs[i].kind), sl_err_text(err));
-			continue;
-		}
-		if (first)
-			lane->emit_first_count++;
-		else
-			lane->emit_later_count++;
-	}
-	lane->emitting = true;
-	sl_metric_add(SL_METRIC_outbox_records, lane->emit_first_count + lane->emit_later_count);
-	emit_turn(lane);
-}
-
-/* --- prove and take (R4) --- */
-
-static void proved(void *arg, int err)
-{
-	struct own_lane *lane = arg;
-	if (answered(lane))
-		return;
-	if (err)
-		retake(lane, false); /* a revoke is on its way, or the group will have us back */
-	else
-		lane->stage = OWN_TAKE;
-}
-
-static void prove(struct own_lane *lane)
-{
-	struct sl_coordinator *co = lane->co;
-	ask(lane);
-	if (co->opt.broker->ops->commit(co->owned, co->opt.topics->instances, lane->partition, lane->applied + 1, NULL, proved, lane))
-		proved(lane, SL_EAGAIN);
-}
-
-static const char *field(const struct sl_hash *hash, const char *name, size_t *ret_len)
-{
-	for (int i = 0; i < hash->count; i++) {
-		if (strcmp(hash->fields[i].name, name) == 0) {
-			if (ret_len)
-				*ret_len = hash->fields[i].len;
-			return hash->fields[i].value;
-		}
-	}
-	return NULL;
-}
-
-static int64_t number(const struct sl_hash *hash, const char *name, int64_t otherwise)
-{
-	const char *text = field(hash, name, NULL);
-	return text ? strtoll(text, NULL, 10) : otherwise;
-}
-
-static void stop_lane(struct own_lane *lane, const char *text)
-{
-	lane->stage = OWN_STOPPED;
-	co_fatal(lane->co, SL_ESTORE, text);
-}
-
-/* The log must still hold what comes behind the applied offset. */
-static bool log_covers(struct own_lane *lane)
-{
-	struct sl_broker *broker = lane->co->opt.broker;
-	const char *topic = lane->co->opt.topics->instances;
-	int64_t low = 0, high = 0;
-	char text[512];
-	if (broker->ops->watermarks(broker, topic, lane->partition, &low, &high)) {
-		retake(lane, false);
-		return false;
-	}
-	lane->high = high;
-	if (lane->applied + 1 >= low && lane->applied + 1 <= high)
-		return true;
-	snprintf(text, sizeof(text),
-		"%s/%d: the store has applied offset %" PRId64 ", but the topic holds %" PRId64 " to %" PRId64
-		". Either the topic was made anew or lost records, or the store is another one's. Restore the matching Redis, "
-		"or give up what lies between: HSET sluice:p:{%d} applied %" PRId64,
-		topic, (int)lane->partition, lane->applied, low, high - 1, (int)lane->partition,
-		lane->applied + 1 < low ? low - 1 : high - 1);
-	stop_lane(lane, text);
-	return false;
-}
-
-/* The todo of the last owner goes on the stack before any record is taken. */
-static bool read_todo(struct own_lane *lane, const struct sl_hash *hash, struct sl_diags *diags)
-{
-	size_t len;
-	const char *todo = field(hash, "todo", &len);
-	struct sl_list_item *items;
-	int count;
-	if (!todo || !len || !SL_RULE(todo))
-		return true;
-	if (sl_list_read((struct sl_bytes){todo, len}, &lane->arena, &items, &count, diags))
-		return false;
-	for (int i = count - 1; i >= 0; i--) {
-		struct work work = {.msg = items[i].msg};
-		char *rest;
-		work.offset = strtoll(items[i].path, &rest, 10);
-		work.time_ms = strtoll(*rest == ':' ? rest + 1 : rest, &rest, 10);
-		work.path = sl_arena_str(&lane->arena, *rest == ':' ? rest + 1 : rest);
-		todo_push(&lane->stack, &work);
-	}
-	lane->dirty = count > 0;
-	return true;
-}
-
-static bool read_outbox(struct own_lane *lane, const struct sl_hash *hash, struct sl_diags *diags)
-{
-	size_t len;
-	const char *outbox = field(hash, "outbox", &len);
-	struct sl_list_item *items;
-	struct sl_arena arena;
-	int count = 0;
-	lane->outbox_stored = outbox && len;
-	if (!lane->outbox_stored || !SL_RULE(outbox_again))
-		return true;
-	sl_arena_init(&arena);
-	int err = sl_list_read((struct sl_bytes){outbox, len}, &arena, &items, &count, diags);
-	if (!err) {
-		struct sl_msg *msgs = SL_NEWN(&arena, struct sl_msg, count + 1);
-		for (int i = 0; i < count; i++)
-			msgs[i] = items[i].msg;
-		emit_begin(lane, msgs, count);
-		for (int i = 0; i < count; i++)
-			sl_msg_clear(&msgs[i]);
-	}
-	sl_arena_release(&arena);
-	return !err;
-}
-
-/* What R10 forbids: after a restore Kafka's offset is ahead of the state. */
-static void follow_kafka(struct own_lane *lane)
-{
-	struct sl_coordinator *co = lane->co;
-	int64_t offset;
-	if (!co->opt.broker->ops->committed(co->owned, co->opt.topics->instances, lane->partition, &offset, NULL) && offset > lane->applied)
-		lane->applied = offset - 1;
-}
-
-static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
-{
-	struct own_lane *lane = arg;
-	struct sl_coordinator *co = lane->co;
-	struct sl_diags diags;
-	if (answered(lane))
-		return;
-	if (err || count < 1) {
-		retake(lane, false);
-		return;
-	}
-	lane->epoch = number(hashes, "epoch", 0);
-	lane->applied = number(hashes, "applied", -1);
-	if (!log_covers(lane))
-		return;
-	if (!SL_RULE(store_offset))
-		follow_kafka(lane);
-	careful_taken(lane, hashes);
-	sl_diags_init(&diags);
-	bool ok = read_outbox(lane, hashes, &diags) && read_todo(lane, hashes, &diags);
-	if (!ok) {
-		char text[512];
-		snprintf(text, sizeof(text), "sluice:p:{%d} holds an outbox or todo that this release cannot read: %s",
-			(int)lane->partition, sl_diags_first(&diags));
-		stop_lane(lane, text);
-	} else {
-		lane->stage = OWN_RUN;
-		lane->started = true;
-		int64_t from = SL_RULE(applied) || lane->applied < 3 ? lane->applied + 1 : lane->applied - 2;
-		co->opt.broker->ops->start(co->owned, co->opt.topics->instances, lane->partition, from);
-	}
-	sl_diags_release(&diags);
-}
-
-static void take(struct own_lane *lane)
-{
-	if (lane->emit_out)
-		return; /* deliveries of our own last outbox */
-	lane->emitting = false;
-	lane->session = lane->co->opt.store->ops->session(lane->co->opt.store);
-	ask(lane);
-	lane->co->opt.store->ops->take(lane->co->opt.store, "p", lane->partition, taken, lane);
 }
 
 /* --- load --- */
@@ -434,10 +160,10 @@ static void loaded(void *arg, int err, const struct sl_hash *hashes, int count)
 {
 	struct own_lane *lane = arg;
 	struct sl_map asked;
-	if (answered(lane))
+	if (own_answered(lane))
 		return;
 	if (err) {
-		retake(lane, false);
+		own_retake(lane, false);
 		return;
 	}
 	asked = lane->missing;
@@ -454,10 +180,10 @@ static void loaded(void *arg, int err, const struct sl_hash *hashes, int count)
 static void swept(void *arg, int err, const struct sl_scored *items, int count)
 {
 	struct own_lane *lane = arg;
-	if (answered(lane))
+	if (own_answered(lane))
 		return;
 	if (err) {
-		retake(lane, false);
+		own_retake(lane, false);
 		return;
 	}
 	lane->sweep_read = true;
@@ -472,7 +198,7 @@ static bool load(struct own_lane *lane)
 {
 	struct sl_store *store = lane->co->opt.store;
 	if (lane->sweep_wanted && !lane->sweep_read) {
-		ask(lane);
+		own_ask(lane);
 		store->ops->range(store, lane->partition, "e", 0,
 			(double)lane->co->opt.clock->ops->now_ms(lane->co->opt.clock), SWEEP_MAX, swept, lane);
 		return true;
@@ -483,30 +209,12 @@ static bool load(struct own_lane *lane)
 	int n = 0;
 	sl_map_each(&lane->missing, e)
 		keys[n++] = e->value;
-	ask(lane);
+	own_ask(lane);
 	store->ops->load(store, lane->partition, keys, n, loaded, lane);
 	return true;
 }
 
 /* --- commit --- */
-
-/* When all caches together are full, the oldest actors of partitions with more than their share go. A batch in hand needs its own. */
-static void trim_cache(struct sl_coordinator *co)
-{
-	size_t max = (size_t)co->opt.cache_bytes_max, share = max / (size_t)co->partitions;
-	if (co->actor_bytes <= max)
-		return;
-	for (int32_t p = 0; p < co->partitions; p++) {
-		struct own_lane *lane = co->lanes[p];
-		if (!lane || lane->stage != OWN_RUN || lane->actor_bytes <= share)
-			continue;
-		sl_map_each(&lane->actors, e) {
-			if (lane->actor_bytes <= share / 2)
-				break;
-			cache_remove(lane, e->key, e->value);
-		}
-	}
-}
 
 /* A step's actor is as the store has it. */
 static void settle(struct own_lane *lane, const char *key, struct sl_actor *actor)
@@ -521,7 +229,7 @@ static void settle(struct own_lane *lane, const char *key, struct sl_actor *acto
 		sl_metric_add_l(SL_METRIC_instances_ended_total, sl_status_text(now.status), 1);
 	actor->committed = now;
 	if (sl_actor_idle(actor)) /* hardly asked for again */
-		cache_remove(lane, key, actor);
+		own_cache_remove(lane, key, actor);
 	else
 		own_cache_count(lane, actor);
 }
@@ -553,16 +261,16 @@ static void committed(void *arg, int err, const char *text)
 	struct own_lane *lane = arg;
 	if (err) /* also of a partition that was revoked meanwhile */
 		sl_metric_add_l(SL_METRIC_commits_total, err == SL_EFENCED ? "fenced" : err == SL_ESTORE ? "refused" : "lost", 1);
-	if (answered(lane))
+	if (own_answered(lane))
 		return;
 	if (err == SL_ESTORE) {
 		own_log(lane, SL_ERROR, text ? text : "the store refused the commit");
-		retake(lane, false); /* goes on by itself after the cure */
+		own_retake(lane, false); /* goes on by itself after the cure */
 		return;
 	}
 	if (err) {
 		own_log(lane, SL_WARN, err == SL_EFENCED ? "another owner has taken the partition" : "the answer of a commit was lost");
-		retake(lane, err == SL_EFENCED || err == SL_ELOST);
+		own_retake(lane, err == SL_EFENCED || err == SL_ELOST);
 		return;
 	}
 	sl_metric_add_l(SL_METRIC_commits_total, "ok", 1);
@@ -574,12 +282,12 @@ static void committed(void *arg, int err, const char *text)
 		lane->applied = lane->records[lane->taken - 1].offset;
 	lane->backoff_ms = 0;
 	lane->outbox_stored = lane->outbox.count > 0;
-	emit_begin(lane, lane->outbox.items, lane->outbox.count);
+	own_emit_begin(lane, lane->outbox.items, lane->outbox.count);
 	inbox_drop(&lane->inbox, lane->co, lane->co->owned, lane->taken);
 	keep_todo(lane);
 	careful_committed(lane);
 	lane->stage = OWN_RUN;
-	trim_cache(lane->co);
+	own_cache_trim(lane->co);
 }
 
 /* --- waits that the plans do not tell of --- */
@@ -588,10 +296,10 @@ static void told(void *arg, int err, const char *text)
 {
 	struct own_lane *lane = arg;
 	(void)text;
-	if (answered(lane))
+	if (own_answered(lane))
 		return;
 	if (err) {
-		retake(lane, false);
+		own_retake(lane, false);
 		return;
 	}
 	sl_map_each(&lane->telling, e)
@@ -611,7 +319,7 @@ static void tell(struct own_lane *lane)
 	sl_map_each(&lane->telling, e)
 		ops[n++] = (struct sl_op){.kind = SL_OP_HSET, .key = "local", .value = {"1", 1},
 			.field = sl_arena_printf(&lane->arena, "%s~%d", e->key, (int)lane->partition)};
-	ask(lane);
+	own_ask(lane);
 	lane->co->opt.store->ops->write(lane->co->opt.store, ops, n, told, lane);
 }
 
@@ -623,7 +331,7 @@ static void commit(struct own_lane *lane)
 	sl_buf_init(&outbox);
 	sl_buf_init(&todo);
 	own_ops(lane, &c, &outbox, &todo);
-	ask(lane);
+	own_ask(lane);
 	lane->commit_us = own_us();
 	store->ops->commit(store, &c, committed, lane);
 	sl_buf_release(&outbox);
@@ -636,10 +344,10 @@ static void noted(void *arg, int err, const char *text)
 {
 	struct own_lane *lane = arg;
 	(void)text;
-	if (answered(lane))
+	if (own_answered(lane))
 		return;
 	if (err) {
-		retake(lane, err == SL_EFENCED || err == SL_ELOST);
+		own_retake(lane, err == SL_EFENCED || err == SL_ELOST);
 		return;
 	}
 	lane->stage = lane->note_read ? OWN_DEFS : OWN_STEP;
@@ -652,7 +360,7 @@ static void note(struct own_lane *lane)
 	struct sl_coordinator *co = lane->co;
 	struct sl_op set = careful_note(lane);
 	struct sl_commit c = {.header = "p", .partition = lane->partition, .epoch = lane->epoch, .ops = &set, .count = 1};
-	ask(lane);
+	own_ask(lane);
 	co->opt.store->ops->commit(co->opt.store, &c, noted, lane);
 }
 
@@ -735,22 +443,22 @@ static bool outlived(const struct own_lane *lane)
 
 void own_lane_turn(struct own_lane *lane)
 {
-	emit_turn(lane);
+	own_emit_turn(lane);
 	backpressure(lane);
 	while (!lane->waiting) {
 		if (outlived(lane))
-			retake(lane, true);
+			own_retake(lane, true);
 		switch (lane->stage) {
 		case OWN_PROVE:
 			if (SL_RULE(prove))
-				prove(lane);
+				own_prove(lane);
 			else
 				lane->stage = OWN_TAKE;
 			break;
 		case OWN_TAKE:
 			if (lane->emit_out)
 				return;
-			take(lane);
+			own_take(lane);
 			break;
 		case OWN_RUN:
 			if (!run(lane))

@@ -192,17 +192,33 @@ struct deploy *deploy_new(struct route_lane *lane, struct route_batch *batch, jv
 bool deploy_turn(struct deploy *deploy);        /* true: finished, the answer is in the batch */
 void deploy_free(struct deploy *deploy);        /* also while answers are out: they are then ignored */
 
-/* own.c: stages of an own lane; pass.c: the step stage; emit.c: messages -> records */
+/* own.c: stages of an own lane */
 struct own_lane *own_lane_new(struct sl_coordinator *co, int32_t partition);
 void own_lane_turn(struct own_lane *lane);
 void own_lane_free(struct own_lane *lane);
 bool own_lane_quiet(const struct own_lane *lane);
+/* A question is on its way: the lane waits. When its answer has come, true: the lane is gone and nothing may be done with it. */
+void own_ask(struct own_lane *lane);
+bool own_answered(struct own_lane *lane);
+/* Forgets what is in memory and takes the partition again (R4), at once or after a while. */
+void own_retake(struct own_lane *lane, bool at_once);
+/* own_take.c: the stages PROVE and TAKE */
+void own_prove(struct own_lane *lane);
+void own_take(struct own_lane *lane);
+/* own_emit.c: sends what the producer takes; the records for sluice.instances are delivered before the others are sent. begin:
+ * these; the last ones are delivered. */
+void own_emit_begin(struct own_lane *lane, const struct sl_msg *msgs, int count);
+void own_emit_turn(struct own_lane *lane);
 /* own_ops.c: the commit of the batch in hand, in the lane's arena; outbox and todo are the caller's empty buffers. */
 void own_ops(struct own_lane *lane, struct sl_commit *ret, struct sl_buf *outbox, struct sl_buf *todo);
-/* The cache: exact under our epoch. count() follows a change of the actor's size. */
+/* own_cache.c: exact under our epoch. count() follows a change of the actor's size; trim() keeps all lanes' caches within
+ * cache_bytes_max. */
 void own_cache_add(struct own_lane *lane, const char *key, struct sl_actor *actor);
 void own_cache_count(struct own_lane *lane, struct sl_actor *actor);
-/* Steps until the batch is done, cut, or an actor is missing. */
+void own_cache_remove(struct own_lane *lane, const char *key, struct sl_actor *actor);
+void own_cache_drop(struct own_lane *lane);
+void own_cache_trim(struct sl_coordinator *co);
+/* pass.c: steps until the batch is done, cut, or an actor is missing. */
 enum pass_result { PASS_DONE, PASS_MISSING, PASS_NOTE };        /* NOTE: what is next must be noted first (R7) */
 enum pass_result pass_run(struct own_lane *lane);
 char *pass_key(struct sl_arena *arena, const char *ns, const char *id);         /* "NS~ID" */
@@ -236,6 +252,6 @@ bool careful_begin(struct own_lane *lane);
 void careful_end(struct own_lane *lane);
 void careful_release(struct own_lane *lane);
 
-/* A record for one effect; memory in arena. Returns an error when it can't be encoded. */
+/* emit.c: a record for one effect; memory in arena. Returns an error when it can't be encoded. */
 SL_MUST_CHECK int emit_record(struct sl_coordinator *co, struct sl_arena *arena, const struct sl_msg *msg, struct sl_record *ret);
 #endif
