@@ -168,13 +168,14 @@ rd_kafka_conf_t *sl_kafka_consumer_conf(struct sl_consumer *con, const char *gro
 	snprintf(number, sizeof(number), "%d", beat_ms < HEARTBEAT_MAX_MS ? beat_ms : HEARTBEAT_MAX_MS);
 	sl_kafka_client_default(kafka, "consumer", conf, "heartbeat.interval.ms", number);
 	sl_kafka_client_default(kafka, "consumer", conf, "partition.assignment.strategy", "cooperative-sticky");
-	/* Each partition has its own queue, so these bound a partition. */
+	/* Each partition has its own queue, so these bound a partition: what a backlog may take of our memory. */
 	sl_kafka_client_default(kafka, "consumer", conf, "queued.min.messages", "10000");
-	sl_kafka_client_default(kafka, "consumer", conf, "queued.max.messages.kbytes", "4096");
+	sl_kafka_client_default(kafka, "consumer", conf, "queued.max.messages.kbytes", "1024");
+	sl_kafka_client_default(kafka, "consumer", conf, "fetch.message.max.bytes", "262144");
 	/* A fetch that waits for records delays the first one of a partition that starts. */
 	sl_kafka_client_default(kafka, "consumer", conf, "fetch.wait.max.ms", "100");
 	sl_kafka_client_default(kafka, "consumer", conf, "fetch.error.backoff.ms", "100");
-	sl_kafka_client_default(kafka, "consumer", conf, "fetch.queue.backoff.ms", "100");
+	sl_kafka_client_default(kafka, "consumer", conf, "fetch.queue.backoff.ms", "50");
 	snprintf(number, sizeof(number), "%zu", kafka->message_bytes_max);
 	sl_kafka_client_default(kafka, "consumer", conf, "message.max.bytes", number);
 	snprintf(number, sizeof(number), "sluice-reader-%s", kafka->client_id);
