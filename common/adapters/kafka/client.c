@@ -309,6 +309,12 @@ static void tick(uv_timer_t *timer)
 	}
 }
 
+void sl_kafka_client_tick_in(struct kafka *kafka, uint64_t ms)
+{
+	if (!uv_is_closing((uv_handle_t *)&kafka->tick) && uv_timer_get_due_in(&kafka->tick) > ms)
+		uv_timer_start(&kafka->tick, tick, ms, TICK_MS);
+}
+
 static void topic_free(void *value)
 {
 	struct ktopic *topic = value;

@@ -82,6 +82,8 @@ bool sl_kafka_client_force(rd_kafka_conf_t *conf, const char *name, const char *
 void sl_kafka_client_log(const struct kafka *kafka, int level, const char *fmt, ...) SL_PRINTF(3, 4);
 /* A broker answered. */
 void sl_kafka_client_up(struct kafka *kafka);
+/* The next tick comes by then. */
+void sl_kafka_client_tick_in(struct kafka *kafka, uint64_t ms);
 void *sl_kafka_client_alloc(size_t size);
 char *sl_kafka_client_str(const char *text);
 struct ktopic *sl_kafka_client_topic(struct kafka *kafka, const char *name);

@@ -308,7 +308,7 @@ void sl_kafka_consumer_serve(void *arg)
 		remake(con);
 	reap(con);
 	sl_kafka_consumer_serve_wanted(con);
-	if (!sl_kafka_consumer_rejoins(con))
+	if (con->waiting && !sl_kafka_consumer_commits_wait(con))
 		sl_kafka_consumer_commit_waiting(con);
 	sl_kafka_consumer_seek_again(con);
 	tell(con);

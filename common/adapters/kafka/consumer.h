@@ -112,8 +112,10 @@ void sl_kafka_consumer_serve_wanted(struct sl_consumer *con);
 void sl_kafka_consumer_forget_wanted(struct sl_consumer *con, bool answer);
 /* Notes when a librdkafka consumer made of conf joins its group; free it when that is destroyed. */
 struct joining *sl_kafka_joining_new(rd_kafka_conf_t *conf);
-/* Commits must wait. */
+/* librdkafka is joining its group again, or about to. */
 bool sl_kafka_consumer_rejoins(const struct sl_consumer *con);
+/* Commits must wait: it is, or may learn any moment that it must. Looks again in time. */
+bool sl_kafka_consumer_commits_wait(const struct sl_consumer *con);
 
 /* --- aside.c --- */
 /* While a revocation waits: what stays is read aside, if that takes longer. */

@@ -109,7 +109,7 @@ int sl_kafka_consumer_commit(struct sl_consumer *con, const char *topic, int32_t
 		part->metadata = sl_kafka_client_str(metadata);
 		part->metadata_size = strlen(metadata);
 	}
-	if (con->waiting || sl_kafka_consumer_rejoins(con)) {
+	if (con->waiting || sl_kafka_consumer_commits_wait(con)) {
 		commit->parts = parts;
 		*con->waiting_last = commit;
 		con->waiting_last = &commit->next;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #define REJOIN_MS 3000 /* librdkafka asks to be let in again within, after a revocation */
+#define BEAT_MS 50	/* and within, after the answer to a heartbeat that told it of a rebalance */
 #define API_JOIN_GROUP 11
+#define API_HEARTBEAT 12
 #define API_SYNC_GROUP 14
 
 static const uint64_t one = 1;
@@ -20,9 +22,11 @@ static const uint64_t one = 1;
 
 /* From JoinGroup to SyncGroup the group gets a new generation. A commit of the old one that the group's coordinator reads behind
  * JoinGroup is refused, and librdkafka (before 2.10, its issue 4059) then believes that it has lost all its partitions. So
- * commits wait that long. librdkafka does not tell when it joins again; its requests do, on a thread of its own. */
+ * commits wait that long. librdkafka does not tell when it joins again; its requests do, on a thread of its own. They tell too late for
+ * a commit that is just being handed in: as it is the answer to a heartbeat that makes it join, commits wait a moment after each. */
 struct joining {
 	_Atomic bool now;
+	_Atomic uint64_t beat_ns; /* when the last heartbeat was answered */
 };
 
 static rd_kafka_resp_err_t on_sent(rd_kafka_t *rk, int sock, const char *broker, int32_t id, int16_t key, int16_t version,
@@ -38,8 +42,11 @@ static rd_kafka_resp_err_t on_answered(rd_kafka_t *rk, int sock, const char *bro
 	int32_t corr, size_t size, int64_t rtt, rd_kafka_resp_err_t err, void *arg)
 {
 	(void)rk, (void)sock, (void)broker, (void)id, (void)version, (void)corr, (void)size, (void)rtt;
+	struct joining *joining = arg;
 	if (key == API_SYNC_GROUP && !err)
-		((struct joining *)arg)->now = false;
+		joining->now = false;
+	if (key == API_HEARTBEAT)
+		joining->beat_ns = uv_hrtime();
 	return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -60,6 +67,17 @@ struct joining *sl_kafka_joining_new(rd_kafka_conf_t *conf)
 bool sl_kafka_consumer_rejoins(const struct sl_consumer *con)
 {
 	return con->joining->now || (con->rejoin_until && uv_now(con->kafka->loop) < con->rejoin_until);
+}
+
+bool sl_kafka_consumer_commits_wait(const struct sl_consumer *con)
+{
+	uint64_t beat_ns = con->joining->beat_ns; /* before the clock: it may come this moment */
+	uint64_t past_ns = uv_hrtime() - beat_ns;
+	if (past_ns < BEAT_MS * UINT64_C(1000000)) {
+		sl_kafka_client_tick_in(con->kafka, BEAT_MS - past_ns / 1000000);
+		return true;
+	}
+	return sl_kafka_consumer_rejoins(con);
 }
 
 /* --- sources --- */
