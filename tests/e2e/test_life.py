@@ -191,7 +191,7 @@ def test_an_executor_that_joins_is_ready_when_the_others_have_made_room():
 
 
 def test_executors_that_join_repeat_no_call():
-    world = World("hands", 1, 1, 1)
+    world = World("hands", 1, 1, 1, executor_hand_over_ms="10s")
     more = []
     try:
         world.start()
@@ -250,7 +250,7 @@ def hands_over(world, executors):
 
 def test_a_session_that_ends_while_handing_over_loses_nothing():
     """The one that hands over stands still until the group has given it up, and goes on afterwards."""
-    world = World("stands", 1, 0, 1)
+    world = World("stands", 1, 0, 1, executor_hand_over_ms="10s")
     executors = []
     try:
         world.start()
@@ -268,7 +268,7 @@ def test_a_session_that_ends_while_handing_over_loses_nothing():
 
 
 def test_a_stop_while_handing_over_repeats_no_call():
-    world = World("stops", 1, 0, 1)
+    world = World("stops", 1, 0, 1, executor_hand_over_ms="10s")
     executors = []
     try:
         world.start()
@@ -286,7 +286,7 @@ def test_a_stop_while_handing_over_repeats_no_call():
 
 def test_what_is_being_handed_over_when_an_executor_is_killed_is_somebodys():
     """It is back under its name before the group has missed it."""
-    world = World("orphans", 1, 0, 1)
+    world = World("orphans", 1, 0, 1, executor_hand_over_ms="10s")
     executors = []
     try:
         world.start()
