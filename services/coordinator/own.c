@@ -456,7 +456,7 @@ void own_lane_turn(struct own_lane *lane)
 				lane->stage = OWN_TAKE;
 			break;
 		case OWN_TAKE:
-			if (lane->emit_out)
+			if (lane->emit_out) /* deliveries of our own last outbox */
 				return;
 			own_take(lane);
 			break;

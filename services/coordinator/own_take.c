@@ -166,8 +166,6 @@ static void taken(void *arg, int err, const struct sl_hash *hashes, int count)
 
 void own_take(struct own_lane *lane)
 {
-	if (lane->emit_out)
-		return; /* deliveries of our own last outbox */
 	lane->emitting = false;
 	lane->session = lane->co->opt.store->ops->session(lane->co->opt.store);
 	own_ask(lane);

@@ -29,6 +29,7 @@ struct sl_executor_options {
 	sl_secret_fn secret; /* NULL: no secret has a value */
 	void *secret_arg;
 	struct sl_json_limits json; /* for answers */
+	int hand_over_ms; /* calls under way may take so long when another executor is to have their partition; 0: dropped at once */
 	/* 0 in these: the default behind */
 	int in_flight_max;	/* calls at a time; 512 */
 	int host_in_flight_max; /* of them to one host, so that a slow one holds up nobody; a quarter, at least 8 */
@@ -38,7 +39,6 @@ struct sl_executor_options {
 	size_t answer_bytes_max; /* 1 MiB */
 	size_t result_bytes_max; /* record for sluice.instances; 3 MiB */
 	int64_t commit_ms;	 /* offsets are committed that often; 100 */
-	int hand_over_ms;	 /* calls under way may take so long when another executor is to have their partition; 10 s, below 0: none */
 	void (*wake)(void *arg); /* turn() should be called soon */
 	/* Cannot go on; text names what to do. */
 	void (*fatal)(void *arg, int err, const char *text);

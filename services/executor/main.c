@@ -89,7 +89,7 @@ static int build(struct state *st, struct sl_diags *diags)
 		.json = sl_config_json_limits(cfg),
 		.in_flight_max = (int)cfg->executor_in_flight_max,
 		.timeout_ms = cfg->executor_timeout_ms,
-		.hand_over_ms = cfg->executor_hand_over_ms ? (int)cfg->executor_hand_over_ms : -1,
+		.hand_over_ms = (int)cfg->executor_hand_over_ms,
 		.answer_bytes_max = (size_t)cfg->executor_answer_bytes_max,
 		.result_bytes_max = (size_t)cfg->event_bytes_max * 4 - 65536,
 		.wake = sl_host_wake,

@@ -440,7 +440,6 @@ static void fill_defaults(struct sl_executor_options *opt)
 	opt->answer_bytes_max = opt->answer_bytes_max ? opt->answer_bytes_max : 1 << 20;
 	opt->result_bytes_max = opt->result_bytes_max ? opt->result_bytes_max : 3 << 20;
 	opt->commit_ms = opt->commit_ms > 0 ? opt->commit_ms : 100;
-	opt->hand_over_ms = !opt->hand_over_ms ? 10000 : opt->hand_over_ms < 0 ? 0 : opt->hand_over_ms;
 	if (!opt->json.depth_max)
 		opt->json.depth_max = sl_json_default.depth_max;
 }

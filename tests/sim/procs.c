@@ -73,7 +73,7 @@ static int new_coordinator(struct sim_proc *proc, struct sl_diags *diags)
 static int new_executor(struct sim_proc *proc, struct sl_diags *diags)
 {
 	struct sim *sim = proc->sim;
-	static const int hand_over_ms[] = {-1, 30, 300, 10000}; /* from at once to longer than any call */
+	static const int hand_over_ms[] = {0, 30, 300, 10000}; /* from at once to longer than any call */
 	struct sl_executor_options opt = {.broker = sl_memory_broker(sim->world, proc->name),
 		.store = sl_memory_store(sim->world, proc->name),
 		.clock = sl_memory_clock(sim->world, proc->name),

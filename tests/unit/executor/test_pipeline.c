@@ -552,7 +552,7 @@ static int times(const struct world *w, const char *body)
 Test(executor, calls_under_way_end_before_their_partition_goes)
 {
 	struct world w;
-	two_called_one_waiting(&w, 3000, 0);
+	two_called_one_waiting(&w, 3000, 10000);
 	cr_expect_eq(w.calls, 2, "what was not called is the other's, who has to wait");
 	pass(&w, 1000);
 	cr_expect_eq(results(&w), 2);
@@ -593,7 +593,7 @@ Test(executor, a_call_longer_than_handing_over_may_take_is_made_again)
 Test(executor, without_time_to_hand_over_calls_are_made_again_at_once)
 {
 	struct world w;
-	two_called_one_waiting(&w, 3000, -1);
+	two_called_one_waiting(&w, 3000, 0);
 	cr_expect_eq(w.calls, 4);
 	pass(&w, 20000);
 	cr_expect_eq(results(&w), 4);
@@ -603,7 +603,7 @@ Test(executor, without_time_to_hand_over_calls_are_made_again_at_once)
 Test(executor, a_stop_while_handing_over_finishes_the_same_calls)
 {
 	struct world w;
-	two_called_one_waiting(&w, 5000, 0);
+	two_called_one_waiting(&w, 5000, 10000);
 	sl_executor_drain(w.ex);
 	pass(&w, 1000);
 	cr_expect_not(sl_executor_idle(w.ex));
@@ -619,7 +619,7 @@ Test(executor, a_stop_while_handing_over_finishes_the_same_calls)
 Test(executor, a_session_lost_while_handing_over_leaves_the_calls_to_the_next)
 {
 	struct world w;
-	two_called_one_waiting(&w, 5000, 0);
+	two_called_one_waiting(&w, 5000, 10000);
 	sl_memory_expire(w.mem, "E");
 	pass(&w, 100);
 	cr_expect_eq(w.calls, 4, "the next owner cannot know of them");
