@@ -39,6 +39,7 @@
 	R(join)		/* section 5: members of an all-of start wait for each other */                                 \
 	R(inbox)	/* section 5: what is not yet awaited is kept */                                                \
 	R(early)	/* section 5: what nobody wants yet is kept for a while */                                      \
+	R(wait_told)	/* section 5: routers know of a wait beyond the plans before it is committed */                 \
 	R(give_back)	/* section 5: an ended instance returns a delivery */                                           \
 	R(hand_back)	/* section 5: an ended instance hands its inbox back */                                         \
 	R(retry_claim)	/* section 5: a second life asks the mailbox first */                                           \

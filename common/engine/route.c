@@ -152,7 +152,8 @@ static void to_waits(struct router *r, const char *type)
 	const char *key = sl_arena_printf(r->fx->arena, "%s~%s", r->ns, type ? type : "*");
 	const struct sl_waits *waits = r->eng->waits ? sl_map_get(r->eng->waits, key) : NULL;
 	for (int i = 0; waits && i < waits->count; i++)
-		to_box(r, sl_route_local_box(r->fx->arena, waits->partitions[i], r->ns, type), jv_invalid(), NULL);
+		if (waits->partitions[i] < r->eng->partitions)
+			to_box(r, sl_route_local_box(r->fx->arena, waits->partitions[i], r->ns, type), jv_invalid(), NULL);
 }
 
 static void visit(void *arg, const struct sl_event_ref *ref)

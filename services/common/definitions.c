@@ -1,4 +1,4 @@
-/* Reads sluice.definitions into the plan registry and makes the records of a deployment. */
+/* Reads sluice.definitions and makes its records. */
 #include "services/common/definitions.h"
 
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #define TYPE_DEFINITION "io.sluice.definition"
 #define TYPE_POINTER "io.sluice.definition.pointer"
+#define TYPE_WAIT "io.sluice.wait"
 #define RECORDS_PER_TURN 16 /* each may cost tens of milliseconds of compiling */
 
 struct sl_definitions {
@@ -20,6 +21,7 @@ struct sl_definitions {
 	bool assigned;
 	struct sl_map broken; /* "NS/HASH" -> text */
 	struct sl_map stored; /* "NS/HASH" -> record value */
+	struct sl_map waits;  /* "NS~TYPE" -> struct sl_waits */
 };
 
 /* --- records --- */
@@ -93,6 +95,16 @@ void sl_pointer_record(const char *ns, const char *id, const char *version, cons
 	value = sl_json_set(value, "active", jv_bool(active));
 	fill_record(
 		arena, TYPE_POINTER, sl_arena_printf(arena, "%s/%s/%s", ns, id, version ? version : ""), value, ret);
+}
+
+void sl_wait_record(const char *name, int32_t partition, struct sl_arena *arena, struct sl_record *ret)
+{
+	const char *type = strchr(name, '~');
+	sl_assert(type);
+	jv value = sl_json_set(jv_object(), "ns", jv_string_sized(name, (int)(type - name)));
+	value = with_str(value, "type", type + 1);
+	value = sl_json_set(value, "partition", jv_number(partition));
+	fill_record(arena, TYPE_WAIT, sl_arena_printf(arena, "@%d~%s", (int)partition, name), value, ret);
 }
 
 /* --- compiling --- */
@@ -209,6 +221,33 @@ static int read_pointer(struct sl_definitions *defs, jv value, struct sl_diags *
 	return 0;
 }
 
+static int read_wait(struct sl_definitions *defs, jv value, struct sl_diags *diags)
+{
+	const char *ns = sl_json_str(value, "ns"), *type = sl_json_str(value, "type");
+	int64_t partition = sl_json_int(value, "partition", -1);
+	if (!ns || !type || partition < 0 || partition > INT32_MAX)
+		return sl_diag_error(diags, SL_ESCHEMA, SL_NOWHERE, NULL, "a wait record lacks ns, type or partition");
+	struct sl_buf name;
+	sl_buf_init(&name);
+	sl_buf_printf(&name, "%s~%s", ns, type);
+	struct sl_waits *waits = sl_map_get(&defs->waits, name.data);
+	if (!waits) {
+		waits = calloc(1, sizeof(*waits));
+		sl_assert(waits);
+		sl_map_set(&defs->waits, name.data, waits);
+	}
+	if (!sl_definitions_wait_known(defs, name.data, (int32_t)partition)) {
+		if (waits->count == waits->cap) {
+			waits->cap = waits->cap ? waits->cap * 2 : 4;
+			waits->partitions = realloc(waits->partitions, (size_t)waits->cap * sizeof(*waits->partitions));
+			sl_assert(waits->partitions);
+		}
+		waits->partitions[waits->count++] = (int32_t)partition;
+	}
+	sl_buf_release(&name);
+	return 0;
+}
+
 static const char *header_of(const struct sl_record *rec, const char *name, size_t *ret_len)
 {
 	for (int i = 0; i < rec->header_count; i++)
@@ -233,12 +272,16 @@ static void read_record(struct sl_definitions *defs, const struct sl_record *rec
 	sl_diags_init(&diags);
 	jv value = jv_invalid();
 	int err = 0;
-	if (rec->value.ptr && (is_type(rec, TYPE_DEFINITION) || is_type(rec, TYPE_POINTER))) {
+	static const struct {
+		const char *type;
+		int (*read)(struct sl_definitions *defs, jv value, struct sl_diags *diags);
+	} kinds[] = {{TYPE_DEFINITION, read_definition}, {TYPE_POINTER, read_pointer}, {TYPE_WAIT, read_wait}};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!rec->value.ptr || !is_type(rec, kinds[i].type))
+			continue;
 		err = sl_json_parse(rec->value.ptr, rec->value.len, &sl_json_default, &value, &diags);
-		if (!err && is_type(rec, TYPE_DEFINITION))
-			err = read_definition(defs, value, &diags);
-		else if (!err)
-			err = read_pointer(defs, value, &diags);
+		err = err ? err : kinds[i].read(defs, value, &diags);
+		break;
 	}
 	if (err) {
 		struct sl_buf text;
@@ -299,6 +342,20 @@ const char *sl_definitions_stored(const struct sl_definitions *defs, const char 
 	return find(&defs->stored, ns, hash);
 }
 
+const struct sl_map *sl_definitions_waits(const struct sl_definitions *defs)
+{
+	return &defs->waits;
+}
+
+bool sl_definitions_wait_known(const struct sl_definitions *defs, const char *name, int32_t partition)
+{
+	const struct sl_waits *waits = sl_map_get(&defs->waits, name);
+	for (int i = 0; waits && i < waits->count; i++)
+		if (waits->partitions[i] == partition)
+			return true;
+	return false;
+}
+
 /* --- the consumer's callbacks --- */
 
 static void on_assigned(void *arg, const char *topic, int32_t partition)
@@ -336,6 +393,7 @@ int sl_definitions_new(const struct sl_definitions_options *opt, struct sl_defin
 	defs->end = defs->offset = -1;
 	sl_map_init(&defs->broken);
 	sl_map_init(&defs->stored);
+	sl_map_init(&defs->waits);
 	struct sl_consumer_options con = {.topics = &defs->opt.topic,
 		.topic_count = 1,
 		.events = {.arg = defs,
@@ -354,6 +412,12 @@ int sl_definitions_new(const struct sl_definitions_options *opt, struct sl_defin
 	return 0;
 }
 
+static void waits_free(void *waits)
+{
+	free(((struct sl_waits *)waits)->partitions);
+	free(waits);
+}
+
 void sl_definitions_free(struct sl_definitions *defs)
 {
 	if (!defs)
@@ -362,5 +426,6 @@ void sl_definitions_free(struct sl_definitions *defs)
 		defs->opt.broker->ops->consumer_close(defs->con);
 	sl_map_release(&defs->broken, free);
 	sl_map_release(&defs->stored, free);
+	sl_map_release(&defs->waits, waits_free);
 	free(defs);
 }

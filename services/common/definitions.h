@@ -1,5 +1,5 @@
-/* The definitions that have been deployed: reads sluice.definitions into the plan registry (design sections 2 and 5),
- * and makes the records that a deployment writes there. Shared by coordinator and executor.
+/* What every coordinator and executor must know: reads sluice.definitions, the definitions that have been deployed into the plan
+ * registry (design sections 2 and 5), and makes the records that are written there.
  *
  * Owner: the service; thread: the loop's. Compilation happens here, when a record is read, never on a hot path.
  *
@@ -7,11 +7,14 @@
  *   key NS/ID/VERSION/HASH, type io.sluice.definition:
  *       {"ns", "id", "version", "hash", "dialect", "file", "lenient", "definition": text, "resources": {uri: text}}
  *   key NS/ID/VERSION, type io.sluice.definition.pointer:
- *       {"ns", "id", "version", "hash", "active"} */
+ *       {"ns", "id", "version", "hash", "active"}
+ *   key @P~NS~TYPE (a local mailbox), type io.sluice.wait: somebody has waited there beyond what the plans tell
+ *       {"ns", "type": "*" for any, "partition"} */
 #ifndef SL_SERVICES_DEFINITIONS_H
 #define SL_SERVICES_DEFINITIONS_H
 
 #include "common/dsl/dsl.h"
+#include "common/engine/engine.h"
 #include "common/engine/plans.h"
 #include "common/ports/broker.h"
 
@@ -39,6 +42,9 @@ const char *sl_definitions_broken(const struct sl_definitions *defs, const char 
 /* The value of the definition's record, for the helper that evaluates what uses secrets; kept only where the plan names
  * secrets, else NULL. Borrowed. */
 const char *sl_definitions_stored(const struct sl_definitions *defs, const char *ns, const char *hash);
+/* "NS~TYPE" -> struct sl_waits (sl_engine.waits). Borrowed, filled by turn(). */
+const struct sl_map *sl_definitions_waits(const struct sl_definitions *defs);
+bool sl_definitions_wait_known(const struct sl_definitions *defs, const char *name, int32_t partition);
 void sl_definitions_free(struct sl_definitions *defs); /* NULL is allowed */
 
 /* --- records --- */
@@ -56,6 +62,8 @@ struct sl_definition {
 SL_MUST_CHECK int sl_definition_record(const struct sl_definition *def, struct sl_arena *arena, struct sl_record *ret);
 void sl_pointer_record(const char *ns, const char *id, const char *version, const char *hash, bool active,
 	struct sl_arena *arena, struct sl_record *ret);
+/* name: "NS~TYPE". */
+void sl_wait_record(const char *name, int32_t partition, struct sl_arena *arena, struct sl_record *ret);
 /* Compiles the value of a definition record (as deployed: what is not supported is an error). The plan has the record's
  * hash. */
 SL_MUST_CHECK int sl_definition_compile(

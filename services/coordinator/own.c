@@ -5,6 +5,7 @@
  * A refused or lost commit leads back to PROVE with an empty cache. The outbox of a batch is on its way while the next batch
  * is read and stepped; only the next commit waits for it. PROVE and TAKE are in own_take.c, the step in pass.c, what a commit holds
  * in own_ops.c, the way of the outbox in own_emit.c. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,20 +308,46 @@ static void told(void *arg, int err, const char *text)
 	lane->stage = OWN_COMMIT;
 }
 
-/* sluice:local names the partitions where somebody waits at a local mailbox; routers read it with sluice:defs. It is written before the
- * commit, so whoever is told of the wait publishes to routers that know it. A field that nobody needs any more costs a record. */
-static void tell(struct own_lane *lane)
+static void wait_written(void *arg, int err)
 {
-	int n = 0;
-	lane->stage = OWN_COMMIT;
-	if (!lane->telling.count)
-		return;
-	struct sl_op *ops = SL_NEWN(&lane->arena, struct sl_op, lane->telling.count);
-	sl_map_each(&lane->telling, e)
-		ops[n++] = (struct sl_op){.kind = SL_OP_HSET, .key = "local", .value = {"1", 1},
-			.field = sl_arena_printf(&lane->arena, "%s~%d", e->key, (int)lane->partition)};
+	struct own_lane *lane = arg;
+	if (!own_answered(lane) && err)
+		own_retake(lane, false);
+}
+
+/* Who waits at a local mailbox is told to all routers as a definition is (deploy.c): a record in sluice.definitions that we have read
+ * back, then sluice:defs raised to its offset, then the commit. So whoever hears of the wait publishes to routers that know of it, and
+ * it does not depend on what the store holds (R10). A wait that nobody needs any more costs a record. False: not read back yet, or
+ * the producer is full. */
+static bool tell(struct own_lane *lane)
+{
+	struct sl_coordinator *co = lane->co;
+	struct sl_record rec;
+	if (!lane->telling.count || !SL_RULE(wait_told)) {
+		lane->stage = OWN_COMMIT;
+		return true;
+	}
+	sl_map_each(&lane->telling, e) {
+		if (sl_definitions_wait_known(co->opt.definitions, e->key, lane->partition))
+			continue;
+		if (!e->value)
+			return false;
+		sl_wait_record(e->key, lane->partition, &lane->arena, &rec);
+		rec.topic = co->opt.topics->definitions;
+		rec.partition = 0;
+		if (co->opt.broker->ops->produce(co->opt.broker, &rec, wait_written, lane))
+			return false;
+		e->value = NULL;
+		own_ask(lane);
+		return true;
+	}
+	/* a field of ours, which only rises */
+	const char *offset = sl_arena_printf(&lane->arena, "%" PRId64, sl_definitions_offset(co->opt.definitions));
+	struct sl_op op = {.kind = SL_OP_HSET, .key = "defs", .field = sl_arena_printf(&lane->arena, "local:%d", (int)lane->partition),
+		.value = {offset, strlen(offset)}};
 	own_ask(lane);
-	lane->co->opt.store->ops->write(lane->co->opt.store, ops, n, told, lane);
+	co->opt.store->ops->write(co->opt.store, &op, 1, told, lane);
+	return true;
 }
 
 static void commit(struct own_lane *lane)
@@ -488,7 +515,8 @@ void own_lane_turn(struct own_lane *lane)
 			stepped(lane, pass_run(lane));
 			break;
 		case OWN_WAITS:
-			tell(lane);
+			if (!tell(lane))
+				return;
 			break;
 		case OWN_COMMIT:
 			if (lane->emitting)

@@ -45,44 +45,11 @@ int co_batch_max(const struct sl_coordinator *co)
 
 /* --- sluice:defs --- */
 
-static void waits_free(void *waits)
-{
-	free(((struct sl_waits *)waits)->partitions);
-	free(waits);
-}
-
-/* One field of sluice:local: "NS~TYPE~P". */
-static void waits_add(struct sl_coordinator *co, const char *name)
-{
-	const char *last = strrchr(name, '~');
-	if (!last)
-		return;
-	struct sl_waits *waits = sl_map_getn(&co->waits, name, (size_t)(last - name));
-	if (!waits) {
-		waits = calloc(1, sizeof(*waits));
-		sl_assert(waits);
-		sl_map_setn(&co->waits, name, (size_t)(last - name), waits);
-	}
-	int32_t partition = (int32_t)strtol(last + 1, NULL, 10);
-	for (int i = 0; i < waits->count; i++)
-		if (waits->partitions[i] == partition)
-			return;
-	if (waits->count == waits->cap) {
-		waits->cap = waits->cap ? waits->cap * 2 : 4;
-		waits->partitions = realloc(waits->partitions, (size_t)waits->cap * sizeof(*waits->partitions));
-		sl_assert(waits->partitions);
-	}
-	if (partition >= 0 && partition < co->partitions)
-		waits->partitions[waits->count++] = partition;
-}
-
 static void defs_read(void *arg, int err, const struct sl_hash *hashes, int count)
 {
 	struct sl_coordinator *co = arg;
 	co->defs_reading = false;
-	if (!err && count == 2) {
-		for (int i = 0; i < hashes[1].count; i++)
-			waits_add(co, hashes[1].fields[i].name);
+	if (!err && count == 1) {
 		for (int i = 0; i < hashes[0].count; i++) {
 			int64_t offset = strtoll(hashes[0].fields[i].value, NULL, 10);
 			if (offset > co->defs_offset)
@@ -100,8 +67,8 @@ static void defs_later(void *arg)
 	co_wake(co);
 }
 
-/* Behind a new connection may be an older store, which no longer names what has been deployed since and who is late would never hear
- * of (R10): all that is in the topic by now counts. False: Kafka does not answer, tried again in a while. */
+/* Behind a new connection may be an older store, which no longer names what has been written there since and who is late would never
+ * hear of (R10): all that is in the topic by now counts. False: Kafka does not answer, tried again in a while. */
 static bool defs_same_store(struct sl_coordinator *co)
 {
 	const struct sl_coordinator_options *opt = &co->opt;
@@ -123,12 +90,12 @@ static bool defs_same_store(struct sl_coordinator *co)
 
 static void defs_turn(struct sl_coordinator *co)
 {
-	static const char *const keys[] = {"defs", "local"};
+	static const char *const key = "defs";
 	if (co->defs_reading || co->defs_asked <= co->defs_finished || !defs_same_store(co))
 		return;
 	co->defs_reading = true;
 	co->defs_started = co->defs_asked;
-	co->opt.store->ops->load(co->opt.store, -1, keys, 2, defs_read, co);
+	co->opt.store->ops->load(co->opt.store, -1, &key, 1, defs_read, co);
 }
 
 uint64_t co_defs_ticket(struct sl_coordinator *co)
@@ -334,7 +301,7 @@ int sl_coordinator_new(const struct sl_coordinator_options *opt, struct sl_coord
 		sl_diag_hint(diags, err == SL_ENOTFOUND ? "sluice topics create" : "is Kafka there?");
 		goto fail;
 	}
-	co->engine = (struct sl_engine){.plans = opt->plans, .waits = &co->waits, .limits = opt->limits, .partitions = co->partitions, .seed = opt->seed,
+	co->engine = (struct sl_engine){.plans = opt->plans, .waits = sl_definitions_waits(opt->definitions), .limits = opt->limits, .partitions = co->partitions, .seed = opt->seed,
 		.single = opt->single};
 	co->lanes = calloc((size_t)co->partitions, sizeof(*co->lanes));
 	sl_assert(co->lanes);
@@ -449,7 +416,6 @@ void sl_coordinator_free(struct sl_coordinator *co)
 		route_lane_free(lane);
 	}
 	sl_schemas_free(co->schemas);
-	sl_map_release(&co->waits, waits_free);
 	free(co->lanes);
 	sl_arena_release(&co->arena);
 	free(co);

@@ -102,7 +102,7 @@ struct own_lane {
 	bool dirty;                     /* there is something to commit */
 	uint64_t defs_ticket;
 	struct sl_map told;             /* "NS~TYPE" -> self: the routers know that somebody here waits for it */
-	struct sl_map telling;          /* the same, to be told before this batch is committed */
+	struct sl_map telling;          /* to be told before this batch is committed; value NULL: the record is written */
 	struct sl_map broken;           /* "NS~ID" -> text: stored state that could not be read */
 	uint64_t schema_wanted;         /* fingerprint of a writer's schema that is being read, 0 none */
 	bool sweep_wanted, sweep_read;
@@ -148,7 +148,6 @@ struct sl_coordinator {
 	int64_t defs_offset;            /* highest definitions offset that counts */
 	uint64_t defs_session;          /* of the store that named it */
 	struct sl_timer *defs_timer;    /* tries again; NULL: none */
-	struct sl_map waits;            /* "NS~TYPE" -> struct sl_waits, as of the same read (sluice:local) */
 };
 
 /* pipeline.c */

@@ -1,13 +1,10 @@
 """kill -9, ten times at random moments, of each part of a running system under steady events, and then of everything at once; oracle.py
 judges what came of 200 mixed instances each time. SLUICE_SEED repeats the moments of a run."""
-import json
 import os
 import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,96 +13,20 @@ import pytest
 from confluent_kafka import KafkaException
 
 from checks import settled
-from support import HERE, KEEP, Server, World, wait_for
-from test_kills import BEGIN, END, KEYED, definition
+from killing import call, definition, judge, workflows
+from support import KEEP, Server, World, wait_for
 
 SEED = os.environ.get("SLUICE_SEED") or str(random.randrange(1, 1 << 30))
 RUNS = 200
 KILLS = 10
-CALL = "functionRef: {refName: %s, arguments: {run: '${ .run }', part: %s, %s}}"
-
-
-def workflow(kind, states, correlation=""):
-    # deadlines go on while Kafka is away
-    text = definition(kind, states, correlation).replace("actionExecTimeout: PT2M", "actionExecTimeout: PT30M")
-    text = text.replace("functions:\n", """functions:
-  - {name: slow, type: custom, operation: 'POST STUB/slow?ms=700'}
-  - {name: flaky, type: custom, operation: 'POST STUB/flaky?fail=1'}
-  - {name: negate, type: expression, operation: '{right: (0 - .n)}'}
-""")
-    return text.replace("states:\n", """errors: [{name: busy, code: '503'}]
-retries: [{name: soon, delay: PT0.5S, maxAttempts: 3}]
-states:
-""", 1)
-
-
-WORKFLOWS = {
-    "waiter": workflow("waiter", BEGIN % "Wait" + """
-  - name: Wait
-    type: event
-    onEvents: [{eventRefs: [Go], eventDataFilter: {toStateData: '${ .go }'}}]
-    stateDataFilter: {output: '${ {run: .run, sum: (.n + .go.add)} }'}
-    end: """ + END % ".", KEYED),
-    "caller": workflow("caller", BEGIN % "Call" + """
-  - name: Call
-    type: operation
-    actions:
-      - """ + CALL % ("slow", "double", "double: '${ .n * 2 }'") + """
-        actionDataFilter: {results: '${ {double: .double} }'}
-    stateDataFilter: {output: '${ {run: .run, double: .double} }'}
-    end: """ + END % "."),
-    "sleeper": workflow("sleeper", BEGIN % "Sleep" + """
-  - {name: Sleep, type: sleep, duration: PT3S, transition: After}
-  - name: After
-    type: inject
-    data: {}
-    stateDataFilter: {output: '${ {run: .run, triple: (.n * 3)} }'}
-    end: """ + END % "."),
-    # a callback that waits for its event with a timeout, then calls in parallel
-    "mixed": workflow("mixed", BEGIN % "Ask" + """
-  - name: Ask
-    type: callback
-    action:
-      """ + CALL % ("slow", "ask", "asked: '${ .n }'") + """
-      actionDataFilter: {results: '${ {asked: .asked} }'}
-    eventRef: Go
-    eventDataFilter: {toStateData: '${ .go }'}
-    timeouts: {eventTimeout: PT10M}
-    stateDataFilter: {output: '${ {run: .run, asked: .asked, told: (.n + .go.add), items: [.n, .n + 1, .n + 2]} }'}
-    transition: Each
-  - name: Each
-    type: foreach
-    inputCollection: ${ .items }
-    iterationParam: item
-    outputCollection: ${ .squares }
-    mode: parallel
-    actions:
-      - """ + CALL % ("mirror", "each", "square: '${ $item * $item }'") + """
-        actionDataFilter: {results: '${ {square: .square} }'}
-    stateDataFilter: {output: '${ del(.items) }'}
-    end: """ + END % ".", KEYED),
-    # one branch in a call, one on a timer
-    "fork": workflow("fork", BEGIN % "Fork" + """
-  - name: Fork
-    type: parallel
-    branches:
-      - name: left
-        actions:
-          - """ + CALL % ("slow", "left", "left: '${ .n }'") + """
-            actionDataFilter: {results: '${ {left: .left} }', toStateData: '${ .left }'}
-      - name: right
-        actions:
-          - functionRef: {refName: negate}
-            sleep: {before: PT2S}
-            actionDataFilter: {toStateData: '${ .right }'}
-    stateDataFilter: {output: '${ {run: .run, left: .left, right: .right} }'}
-    end: """ + END % "."),
+SLACK_MS = 2000  # all of it starts again and again
+WORKFLOWS = dict(workflows("slow", "PT3S", "PT2S"), **{
     # what is applied twice stands twice in the list, or makes a call too many
-    "looper": workflow("looper", BEGIN % "Call" + """
+    "looper": definition("looper", "Call", """
   - name: Call
     type: operation
     actions:
-      - """ + CALL % ("mirror", "loop", "i: '${ .n + (.got | length) }'") + """
+      - """ + call("mirror", "loop", "i: '${ .n + (.got | length) }'") + """
         actionDataFilter: {results: '${ .i }', toStateData: '${ .last }'}
     stateDataFilter: {output: '${ {run: .run, n: .n, got: ((.got // []) + [.last])} }'}
     transition: Enough
@@ -117,18 +38,18 @@ WORKFLOWS = {
     type: inject
     data: {}
     stateDataFilter: {output: '${ {run: .run, got: .got} }'}
-    end: """ + END % "."),
-    "retrier": workflow("retrier", BEGIN % "Try" + """
+"""),
+    "retrier": definition("retrier", "Try", """
   - name: Try
     type: operation
     actions:
-      - """ + CALL % ("flaky", "try", "tried: '${ 0 - .n }'") + """
+      - """ + call("flaky", "try", "tried: '${ 0 - .n }'") + """
         retryRef: soon
         retryableErrors: [busy]
         actionDataFilter: {results: '${ {tried: .tried} }'}
     stateDataFilter: {output: '${ {run: .run, tried: .tried} }'}
-    end: """ + END % "."),
-}
+"""),
+})
 KINDS = list(WORKFLOWS)
 
 
@@ -179,23 +100,6 @@ def restarts(world, codes):
                 at = int(time.mktime(time.strptime(ended.group(1), "%Y-%m-%dT%H:%M:%S")) - time.timezone) * 1000
                 found.append({"service": name, "time_ms": at - 1000, "until_ms": at + 1000})
     return found
-
-
-def judge(world, kills, runs=RUNS, slack_ms=2000):
-    """The report of oracle.py, which must have found nothing."""
-    kills_file = os.path.join(world.dir, "kills.json")
-    with open(kills_file, "w", encoding="ascii") as out:
-        json.dump(kills, out)
-    command = [sys.executable, str(HERE / "oracle.py"), "--kafka", world.kafka, "--events", world.topics["events"], "--lifecycle",
-               world.topics["lifecycle"], "--stub-log", world.stub.log, "--kills", kills_file, "--redis", world.redis_url,
-               "--redis-prefix", world.redis_prefix, "--slack-ms", str(slack_ms)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    assert done.returncode == 0, (report.get("problems", [])[:10], report.get("figures"), done.stderr[-2000:])
-    assert report["figures"]["runs"] == report["figures"]["instances"] == runs, report
-    assert not world.dead_letters(), [(m.header("sluice-reason"), m.value[:300]) for m in world.dead_letters()[:5]]
-    print(json.dumps(report["figures"]))
-    return report["figures"]
 
 
 def completed(world):
@@ -334,7 +238,7 @@ def test_ten_kills_lose_nothing_and_double_nothing(parts, victim):
         assert len(kills) == KILLS
         load.finish()
         ended(world)
-        figures = judge(world, kills + restarts(world, (1,)))
+        figures = judge(world, kills + restarts(world, (1,)), RUNS, SLACK_MS)
         if victim in ("coordinator", "timer", "redis"):  # who calls was not killed, and remembers
             assert figures.get("repeated calls", 0) == 0, figures
     finally:

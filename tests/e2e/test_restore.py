@@ -9,8 +9,9 @@ import pytest
 import redis
 
 from checks import settled
+from killing import judge
 from support import wait_for
-from test_kill_series import RUNS, SEED, Load, Parts, ended, gone, judge, now_ms, world_of
+from test_kill_series import RUNS, SEED, Load, Parts, ended, gone, now_ms, world_of
 
 ANY_MS = 3600000  # all that was done since the backup may be done again, and the backup itself may have been behind
 
@@ -138,5 +139,41 @@ def test_a_backup_taken_under_load_is_brought_forward(parts, restart):
         figures = judge(world, kills, RUNS, ANY_MS)
         if not restart:
             assert figures.get("repeated calls", 0) == 0, figures
+    finally:
+        world.stop()
+
+
+UNTOLD = """id: untold
+version: '1.0.0'
+specVersion: '0.8'
+start: Wait
+events: [{name: Go, type: untold.go, source: /test, correlation: [{contextAttributeName: orderid}]}]
+states:
+  - name: Wait
+    type: event
+    onEvents: [{eventRefs: [Go], eventDataFilter: {toStateData: '${ .go }'}}]
+    end: true
+"""
+
+
+def test_who_waits_beyond_the_plans_is_known_to_routers_that_start_behind_an_older_store(parts):
+    """Started by command they wait at their start event with no key (A169), of which neither the plans tell nor the restored store. The
+    event is routed by coordinators that were all started after the restore, before the partitions are brought forward."""
+    world = world_of(parts, "restore-untold", group_session_timeout_ms=6000)
+    try:
+        world.deploy(UNTOLD)
+        parts.take("untold")
+        for n in range(20):
+            world.ok("start", "untold", "--id", "by-command-%d" % n)
+        wait_for("waiting", lambda: len(world.list(workflow="untold", status="waiting")) == 20, 30)
+        settled(world)
+
+        def meanwhile():
+            for name in world.names():
+                world.kill(name)
+            world.publish("untold.go", "/test", {"n": 1}, orderid="7")
+        parts.restore("untold", meanwhile)
+        # it also starts one of its own
+        wait_for("told", lambda: len([d for d in world.lifecycle("completed", "untold") if d["output"]["go"] == {"n": 1}]) == 21, 60, 0.3)
     finally:
         world.stop()

@@ -84,7 +84,9 @@ static void read_plans(struct check *ck)
 	for (int64_t o = 0; o < sl_memory_high(ck->sim->world, topic, 0); o++) {
 		if (!sl_memory_record(ck->sim->world, topic, 0, o, &rec))
 			continue;
-		char *key = sl_arena_strn(&ck->arena, rec.key.ptr, rec.key.len); /* NS/ID/VERSION/HASH */
+		char *key = sl_arena_strn(&ck->arena, rec.key.ptr, rec.key.len); /* NS/ID/VERSION/HASH, or of a wait @P~NS~TYPE */
+		if (*key == '@')
+			continue;
 		char *id = strchr(key, '/'), *hash = strrchr(key, '/') + 1;
 		int flow = flow_of(ck->sim, sl_arena_strn(&ck->arena, id + 1, strcspn(id + 1, "/")));
 		if (flow >= 0)
@@ -580,7 +582,7 @@ void sim_check_outputs(struct sim *sim)
 static void check_key(void *arg, int32_t partition, const char *key)
 {
 	struct sim *sim = arg;
-	static const char *const kept[] = {"p", "tp", "why", "defs", "routed", "local"};
+	static const char *const kept[] = {"p", "tp", "why", "defs", "routed"};
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (strcmp(key, kept[i]) == 0)
 			return;

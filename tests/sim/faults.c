@@ -148,7 +148,8 @@ static void lose_store(struct sim *sim, struct sim_proc *proc)
 	bool answered = sim_chance(sim, 50);
 	proc->store_lost = 0;
 	proc->store_step = sim->step + sim_below(sim, sim_chance(sim, 70) ? 8 : 150);
-	proc->end_step = sim_chance(sim, 30) ? proc->store_step + 1 + sim_below(sim, 200) : 0;
+	bool timer = proc->kind == SIM_TIMER; /* goes on with what it has in memory when more has come */
+	proc->end_step = sim_chance(sim, timer ? 70 : 30) ? proc->store_step + 1 + sim_below(sim, timer ? 800 : 200) : 0;
 	sim_tell(sim, "%s loses the store, %d of %d commands were done%s, finds it again at step %lld", proc->name, applied, pending,
 		answered ? " and answered" : "", (long long)proc->store_step);
 	sl_memory_sever(sim->world, proc->name, applied, answered);
@@ -205,7 +206,7 @@ static void hold(struct sim *sim)
 		return;
 	while (coordinators < sim->proc_count && sim->procs[coordinators].kind == SIM_COORDINATOR)
 		coordinators++;
-	if (lanes && sim_chance(sim, 40))
+	if (lanes && sim_chance(sim, 20))
 		snprintf(sim->held, sizeof(sim->held), "%s", sl_memory_lane_name(sim->world, sim_below(sim, lanes)));
 	else
 		snprintf(sim->held, sizeof(sim->held), "%s>%s/%d", sim->procs[sim_below(sim, coordinators)].name, sim->topics.instances,
@@ -228,10 +229,10 @@ static void producer_fatal(struct sim *sim)
 static void refuse(struct sim *sim)
 {
 	const char *const topics[] = {sim->topics.instances, sim->topics.actions, sim->topics.timers, sim->topics.lifecycle,
-		sim->event_topic.topic};
+		sim->topics.definitions, sim->event_topic.topic};
 	if (sim->refusing)
 		return;
-	sim->refusing = topics[sim_below(sim, 5)];
+	sim->refusing = topics[sim_below(sim, 6)];
 	sim->refusing_step = sim->step + sim_below(sim, 250);
 	sim_tell(sim, "%s refuses records until step %lld", sim->refusing, (long long)sim->refusing_step);
 	for (int i = 0; i < sim->proc_count; i++)

@@ -33,7 +33,7 @@ static const char *const loop_between[] = {
 	"  - name: Between\n    type: operation\n    actions:\n"
 	"      - functionRef: {refName: svc, arguments: {step: loop, n: '${ .last }'}}\n"
 	"        actionDataFilter: {toStateData: '${ .r }'}\n",
-	"  - name: Between\n    type: sleep\n    duration: PT1S\n"};
+	"  - name: Between\n    type: sleep\n    duration: PT20S\n"};
 static const char *const loop_element[] = {".last", ".r.echo", ".last"};
 
 static const char wait_text[] = "id: wait\n" HEAD "events:\n"
@@ -130,6 +130,22 @@ static const char answer_text[] =
 	"  - name: Third\n    type: event\n    " TAKE("D", "f")
 	"    stateDataFilter: {output: '${ {seen: [.s, .d, .e, .f]} }'}\n    end: true\n";
 
+/* Its key comes out unknown: it takes what comes to its type, of which no plan tells the routers. Each step waits already when the
+ * call sets the event off. */
+static const char blank_text[] =
+	"id: blank\n" HEAD "events:\n"
+	"  - {name: S, type: blank.s, source: sim, " BY_KEY "}\n"
+	"  - {name: Q, type: blank.q, source: blank, kind: produced}\n"
+	"  - {name: D, type: blank.d, source: sim, correlation: [{contextAttributeName: r, contextAttributeValue: "
+	"'${ .none }'}]}\n" FUNCTIONS "states:\n"
+	"  - name: Take\n    type: event\n    " TAKE("S", "s") "    transition: Both\n"
+	"  - name: Both\n    type: parallel\n    branches:\n"
+	"      - name: wait\n        actions: [{eventRef: {produceEventRef: Q, consumeEventRef: D}, "
+	"actionDataFilter: {results: '${ .n }', toStateData: '${ .d }'}}]\n"
+	"      - name: ask\n        actions: [{functionRef: {refName: ref, arguments: {step: ref, n: '${ .s }'}}, "
+	"sleep: {before: PT1S}, actionDataFilter: {useResults: false}}]\n"
+	"    stateDataFilter: {output: '${ {seen: [.s, .d]} }'}\n    end: true\n";
+
 /* Its events name the instance itself. */
 static const char direct_text[] =
 	"id: direct\n" HEAD "events:\n"
@@ -194,11 +210,12 @@ static struct sim_event *add_event(struct sim *sim, const char *type, const char
 
 static void make_loop(struct sim *sim)
 {
-	int take = 1 + sim_below(sim, 3), between = sim_below(sim, 3);
+	int take = 1 + sim_below(sim, 3), between = sim_below(sim, 5);
+	between = between > 2 ? 2 : between; /* mostly one that sleeps: timers have little else to do */
 	char *name = sl_arena_printf(&sim->arena, "loop%d%c", take, 'a' + between);
 	char *text = sl_arena_printf(
 		&sim->arena, loop_text, name, name, loop_between[between], loop_element[between], take);
-	add_flow(sim, name, text, take, take)->rest_ms = between == 2 ? 1000 * take : 0;
+	add_flow(sim, name, text, take, take)->rest_ms = between == 2 ? 20000 * take : 0;
 	for (int k = sim_below(sim, 3); k >= 0; k--) {
 		const char *key = sl_arena_printf(&sim->arena, "%s-%d", name, k);
 		const char *type = sl_arena_printf(&sim->arena, "%s.e", name);
@@ -312,6 +329,14 @@ static void make_direct(struct sim *sim)
 	}
 }
 
+static void make_blank(struct sim *sim)
+{
+	char key[24];
+	add_flow(sim, "blank", blank_text, 2, 2)->rest_ms = 1000;
+	snprintf(key, sizeof(key), "r-%.8s", add_event(sim, "blank.s", "k", "blank-0")->id);
+	add_event(sim, "blank.d", "r", key)->held = true;
+}
+
 static void make_frail(struct sim *sim)
 {
 	add_flow(sim, "frail", frail_text, 1, 1)->frail = true;
@@ -359,7 +384,7 @@ struct maker {
 };
 static const struct maker makers[] = {{make_loop, false}, {make_join, false}, {make_unc, false}, {make_race, false},
 	{make_cross, false}, {make_answer, false}, {make_direct, false}, {make_frail, false}, {make_manual, false},
-	{make_mine, false}, {make_wait, true}, {make_back, true}};
+	{make_mine, false}, {make_wait, true}, {make_back, true}, {make_blank, false}};
 #define MAKERS ((int)(sizeof(makers) / sizeof(makers[0])))
 
 /* One workflow and its events; those of a workflow that is left out go again. */
@@ -387,8 +412,9 @@ void sim_load_make(struct sim *sim)
 	unsigned chosen = 0;
 	for (int i = sim_below(sim, 3); i >= 0; i--)
 		chosen |= 1u << sim_below(sim, MAKERS);
+	bool answer = !sim->early_window_ms && sim_chance(sim, 40); /* a subscription that comes late is noticed by this one alone */
 	for (int i = 0; i < MAKERS; i++)
-		if (chosen & 1u << i && (long_window || !makers[i].early))
+		if ((chosen & 1u << i && (long_window || !makers[i].early)) || (answer && makers[i].make == make_answer))
 			make_one(sim, i);
 	if (!sim->result->flow_count)
 		make_one(sim, 0);

@@ -1,50 +1,19 @@
 /* Processes that die in a step, on the memory adapters (R7): what ends them is given up, everything else goes on. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/coordinator/world.h"
 
-#include "common/adapters/memory/memory.h"
-#include "common/dsl/dsl.h"
-#include "services/coordinator/coordinator.h"
-
-#define T0 INT64_C(1700000000000)
-#define HEAD "version: '1.0.0'\nspecVersion: '0.8'\nname: Test\n"
-#define PLAIN "id: plain\n" HEAD "start: A\nstates:\n- name: A\n  type: inject\n  data: {done: true}\n  end: true\n"
 #define KEYED "id: keyed\n" KEYED_REST
 #define KEYED_REST                                                                                                          \
 	HEAD "start: A\nevents:\n- name: E\n  type: go\n  source: /t\n  correlation:\n"                       \
 	"  - contextAttributeName: orderid\nstates:\n- name: A\n  type: event\n  onEvents:\n  - eventRefs: [E]\n  end: true\n"
 
-struct world {
-	struct sl_memory *mem;
-	struct sl_topics topics;
-	struct sl_event_topic events;
-	struct sl_arena arena;
-	struct sl_plans *plans;
-	struct sl_definitions *definitions;
-	struct sl_coordinator *co; /* of the living process C */
-	struct sl_broker *feeder;
-	char fatal[600];
-	/* the death */
+/* How the process C dies; each test is a process of its own. */
+static struct {
 	const char *victim;  /* whose step is the end: an instance; NULL: any whose path is not "." */
-	const char *only;    /* path of the victim's step; NULL: any but that of a fault */
 	bool armed, dying;
 	bool proves;         /* the watchdog tells before the end */
 	int deaths, faults;  /* faults: steps in the place of what was given up */
 	bool noted;          /* a note was seen in the store */
-};
-
-static void no_wake(void *arg)
-{
-	(void)arg;
-}
-
-static void on_fatal(void *arg, int err, const char *text)
-{
-	struct world *w = arg;
-	(void)err;
-	snprintf(w->fatal, sizeof(w->fatal), "%s", text);
-}
+} death;
 
 static void done(void *arg, int err, const char *text)
 {
@@ -77,40 +46,22 @@ static void stepping(void *arg, const struct sl_stepping *what)
 	if (!what)
 		return;
 	if (strchr(what->path, '!')) {
-		w->faults++;
+		death.faults++;
 		return;
 	}
-	bool it = w->victim ? strcmp(what->to, w->victim) == 0 : strcmp(what->path, ".") != 0;
-	if (!w->armed || !it || w->dying)
+	bool it = death.victim ? strcmp(what->to, death.victim) == 0 : strcmp(what->path, ".") != 0;
+	if (!death.armed || !it || death.dying)
 		return;
-	w->dying = true;
-	if (w->proves)
+	death.dying = true;
+	if (death.proves)
 		prove(w, what);
 }
 
-static void be_born(struct world *w)
+static void live_again(struct world *w)
 {
-	struct sl_diags diags;
-	sl_diags_init(&diags);
-	struct sl_definitions_options dopt = {.broker = sl_memory_broker(w->mem, "C"), .plans = w->plans,
-		.topic = w->topics.definitions, .wake = no_wake, .fatal = on_fatal, .arg = w};
-	struct sl_coordinator_options opt = {.broker = dopt.broker, .store = sl_memory_store(w->mem, "C"),
-		.clock = sl_memory_clock(w->mem, "C"), .plans = w->plans, .topics = &w->topics, .json = sl_json_default,
-		.group = "g", .wake = no_wake, .fatal = on_fatal, .arg = w, .stepping = stepping, .stepping_arg = w};
+	struct sl_coordinator_options opt = {.stepping = stepping, .stepping_arg = w};
 	sl_limits_default(&opt.limits);
-	cr_assert_eq(sl_definitions_new(&dopt, &w->definitions, &diags), 0);
-	opt.definitions = w->definitions;
-	cr_assert_eq(sl_coordinator_new(&opt, &w->co, &diags), 0, "%s", sl_diags_first(&diags));
-	sl_diags_release(&diags);
-}
-
-static void die(struct world *w)
-{
-	sl_memory_kill(w->mem, "C", true); /* the commit that the turn has sent is lost too */
-	sl_coordinator_free(w->co);
-	sl_definitions_free(w->definitions);
-	w->co = NULL;
-	w->definitions = NULL;
+	be_born(w, &opt);
 }
 
 static const char *header(struct world *w, const char *name)
@@ -130,51 +81,27 @@ static void live(struct world *w)
 	for (int64_t ran = 1; ran;) {
 		bool more = sl_definitions_turn(w->definitions);
 		more = sl_coordinator_turn(w->co) || more;
-		if (w->dying) {
-			w->dying = false;
-			cr_assert_lt(++w->deaths, 20, "it dies for ever");
+		if (death.dying) {
+			death.dying = false;
+			cr_assert_lt(++death.deaths, 20, "it dies for ever");
 			die(w);
-			be_born(w);
+			live_again(w);
 		}
 		ran = sl_memory_turn(w->mem, 1) + more;
-		w->noted = w->noted || header(w, "note");
+		death.noted = death.noted || header(w, "note");
 		if (!ran)
 			ran = sl_memory_fire(w->mem, sl_memory_now(w->mem) + 20000);
 	}
 	cr_assert_str_empty(w->fatal);
 }
 
-static void deploy(struct world *w, const char *yaml)
-{
-	struct sl_compile_options opt = {.dialect = SL_DIALECT_SW08, .deploy = true, .file = "t.yaml"};
-	struct sl_plan *plan = NULL;
-	struct sl_diags diags;
-	sl_diags_init(&diags);
-	cr_assert_eq(sl_compile(yaml, strlen(yaml), &opt, &plan, &diags), 0, "%s", sl_diags_first(&diags));
-	sl_plans_add(w->plans, "default", plan);
-	sl_plans_point(w->plans, "default", plan->id, plan->version, plan->hash, true);
-	sl_plan_unref(plan);
-	sl_diags_release(&diags);
-}
-
 static struct world *setup_wide(int32_t partitions)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	w->mem = sl_memory_new(T0);
-	sl_arena_init(&w->arena);
-	sl_topics_init(&w->topics, &w->arena, "sluice.");
-	w->events = (struct sl_event_topic){"sluice.events", "default"};
-	w->topics.events = &w->events;
-	w->topics.event_count = 1;
-	const char *names[] = {"sluice.events", w->topics.commands, w->topics.instances, w->topics.actions, w->topics.timers,
-		w->topics.definitions, w->topics.lifecycle, w->topics.dead_letter};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		sl_memory_topic(w->mem, names[i], names[i] == w->topics.instances ? partitions : 1, 0);
-	w->plans = sl_plans_new();
-	w->feeder = sl_memory_broker(w->mem, "F");
+	world_open(w, partitions);
 	deploy(w, PLAIN);
 	deploy(w, KEYED);
-	be_born(w);
+	live_again(w);
 	return w;
 }
 
@@ -185,49 +112,14 @@ static struct world *setup(void)
 
 static void teardown(struct world *w)
 {
-	die(w);
-	sl_memory_free(w->mem);
-	sl_plans_free(w->plans);
-	sl_arena_release(&w->arena);
+	world_close(w);
 	free(w);
 }
 
-static void delivered(void *arg, int err)
-{
-	(void)arg;
-	cr_assert_eq(err, 0);
-}
-
-static void start_in(struct world *w, const char *id, int32_t partition)
-{
-	struct sl_msg msg;
-	struct sl_record rec = {0};
-	sl_msg_init(&msg, SL_MSG_START);
-	msg.ns = "default";
-	msg.to = id;
-	msg.workflow = "plain";
-	cr_assert_eq(sl_msg_record(&msg, &w->arena, &rec), 0);
-	rec.topic = w->topics.instances;
-	rec.partition = partition;
-	cr_assert_eq(w->feeder->ops->produce(w->feeder, &rec, delivered, NULL), 0);
-}
-
-static void start(struct world *w, const char *id)
-{
-	start_in(w, id, 0);
-}
-
-static void publish(struct world *w, const char *id, const char *order)
-{
-	const char *text = sl_arena_printf(&w->arena,
-		"{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"/t\",\"type\":\"go\",\"orderid\":\"%s\",\"data\":{}}", id, order);
-	struct sl_record rec = {.topic = "sluice.events", .value = {text, strlen(text)}};
-	cr_assert_eq(w->feeder->ops->produce(w->feeder, &rec, delivered, NULL), 0);
-}
-
 /* The header of an instance: {"status":...}. */
-static void expect_header_in(struct world *w, const char *id, const char *part, int32_t partition)
+static void expect_header(struct world *w, const char *id, const char *part)
 {
+	int32_t partition = sl_id_partition("default", id, w->partitions);
 	struct sl_hash *hash = sl_memory_peek(w->mem, partition, sl_arena_printf(&w->arena, "i:default~%s", id));
 	const char *found = "(nothing)";
 	for (int i = 0; hash && i < hash->count; i++)
@@ -235,11 +127,6 @@ static void expect_header_in(struct world *w, const char *id, const char *part, 
 			found = sl_arena_str(&w->arena, hash->fields[i].value);
 	cr_expect(strstr(found, part), "%s: %s, not %s", id, found, part);
 	sl_memory_hash_free(hash);
-}
-
-static void expect_header(struct world *w, const char *id, const char *part)
-{
-	expect_header_in(w, id, part, 0);
 }
 
 /* Records of a topic whose text has both parts; one that was sent again after a death counts once. */
@@ -275,16 +162,16 @@ static void expect_clean_header(struct world *w)
 Test(careful, a_step_that_ends_the_process_three_times_is_given_up)
 {
 	struct world *w = setup();
-	w->victim = "poison";
-	w->armed = true;
+	death.victim = "poison";
+	death.armed = true;
 	start(w, "good1");
 	start(w, "good2");
 	start(w, "poison");
 	start(w, "good3");
 	live(w);
-	cr_expect_eq(w->deaths, 5, "two in whole batches, three with the note: %d", w->deaths);
-	cr_expect_eq(w->faults, 1);
-	cr_expect(w->noted);
+	cr_expect_eq(death.deaths, 5, "two in whole batches, three with the note: %d", death.deaths);
+	cr_expect_eq(death.faults, 1);
+	cr_expect(death.noted);
 	expect_header(w, "poison", "\"status\":\"faulted\"");
 	expect_header(w, "poison", "processing ended the process three times");
 	expect_header(w, "good1", "completed");
@@ -299,16 +186,16 @@ Test(careful, a_step_that_ends_the_process_three_times_is_given_up)
 Test(careful, other_partitions_of_the_process_are_not_to_blame)
 {
 	struct world *w = setup_wide(4);
-	w->victim = "poison";
-	w->armed = true;
+	death.victim = "poison";
+	death.armed = true;
 	const char *ids[] = {"poison", "good1", "good2", "good3", "good4", "good5", "good6", "good7"};
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
-		start_in(w, ids[i], sl_id_partition("default", ids[i], 4));
+		start(w, ids[i]);
 	live(w);
-	cr_expect_eq(w->faults, 1);
+	cr_expect_eq(death.faults, 1);
 	cr_expect_eq(sl_memory_high(w->mem, w->topics.dead_letter, 0), 1);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
-		expect_header_in(w, ids[i], i ? "completed" : "faulted", sl_id_partition("default", ids[i], 4));
+		expect_header(w, ids[i], i ? "completed" : "faulted");
 	teardown(w);
 }
 
@@ -317,10 +204,10 @@ Test(careful, two_steps_of_one_record_are_given_up_one_after_the_other)
 {
 	struct world *w = setup();
 	deploy(w, "id: twin\n" KEYED_REST);
-	w->armed = true; /* whatever a mailbox starts */
-	publish(w, "e1", "1");
+	death.armed = true; /* whatever a mailbox starts */
+	publish(w, "e1", "1", "{}");
 	live(w);
-	cr_expect_eq(w->deaths, 8, "five for the first, three for the second: %d", w->deaths);
+	cr_expect_eq(death.deaths, 8, "five for the first, three for the second: %d", death.deaths);
 	cr_expect_eq(instances(w, "workflow.faulted", "ended the process three times"), 2);
 	cr_expect_geq(sl_memory_high(w->mem, w->topics.dead_letter, 0), 2);
 	expect_clean_header(w);
@@ -330,14 +217,14 @@ Test(careful, two_steps_of_one_record_are_given_up_one_after_the_other)
 Test(careful, a_proved_note_needs_no_second_time)
 {
 	struct world *w = setup();
-	w->victim = "poison";
-	w->armed = w->proves = true;
+	death.victim = "poison";
+	death.armed = death.proves = true;
 	start(w, "good1");
 	start(w, "poison");
 	start(w, "good2");
 	live(w);
-	cr_expect_eq(w->deaths, 1);
-	cr_expect_not(w->noted, "what is proved needs no notes");
+	cr_expect_eq(death.deaths, 1);
+	cr_expect_not(death.noted, "what is proved needs no notes");
 	expect_header(w, "poison", "\"title\":\"too much\"");
 	expect_header(w, "good1", "completed");
 	expect_header(w, "good2", "completed");
@@ -350,18 +237,18 @@ Test(careful, only_the_local_step_is_given_up_and_its_event_is_kept)
 {
 	struct sl_record rec;
 	struct world *w = setup();
-	w->armed = w->proves = true; /* whatever a mailbox starts: both die once */
-	publish(w, "e1", "1");
-	publish(w, "e2", "2");
+	death.armed = death.proves = true; /* whatever a mailbox starts: both die once */
+	publish(w, "e1", "1", "{}");
+	publish(w, "e2", "2", "{}");
 	live(w);
-	cr_expect_eq(w->deaths, 2);
+	cr_expect_eq(death.deaths, 2);
 	cr_expect_eq(instances(w, "workflow.faulted", "too much"), 2);
 	cr_expect_eq(different(w, w->topics.dead_letter, "", ""), 2);
 	cr_assert(sl_memory_record(w->mem, w->topics.dead_letter, 0, 0, &rec));
 	cr_expect(memmem(rec.value.ptr, rec.value.len, "e1", 2), "the event is in the dead letter");
 	/* the claim is free again: the next event of the key starts the next instance */
-	w->armed = false;
-	publish(w, "e3", "1");
+	death.armed = false;
+	publish(w, "e3", "1", "{}");
 	live(w);
 	cr_expect_eq(instances(w, "workflow.completed", "keyed"), 1);
 	expect_clean_header(w);
@@ -378,7 +265,7 @@ Test(careful, lost_answers_of_a_living_process_do_not_count)
 	for (int i = 0; i < 3; i++)
 		store->ops->take(store, "p", 0, taken, NULL);
 	sl_memory_turn(w->mem, 0);
-	be_born(w);
+	live_again(w);
 	int cuts = 0;
 	for (int64_t ran = 1; ran;) {
 		bool more = sl_definitions_turn(w->definitions);
@@ -409,12 +296,12 @@ Test(careful, restarts_of_a_quiet_partition_do_not_make_it_slow)
 	for (int i = 0; i < 6; i++) {
 		live(w);
 		die(w);
-		be_born(w);
+		live_again(w);
 	}
 	live(w);
 	start(w, "a");
 	live(w);
-	cr_expect_not(w->noted);
+	cr_expect_not(death.noted);
 	expect_header(w, "a", "completed");
 	teardown(w);
 }
