@@ -301,8 +301,8 @@ int sl_coordinator_new(const struct sl_coordinator_options *opt, struct sl_coord
 		sl_diag_hint(diags, err == SL_ENOTFOUND ? "sluice topics create" : "is Kafka there?");
 		goto fail;
 	}
-	co->engine = (struct sl_engine){.plans = opt->plans, .waits = sl_definitions_waits(opt->definitions), .limits = opt->limits, .partitions = co->partitions, .seed = opt->seed,
-		.single = opt->single};
+	co->engine = (struct sl_engine){.plans = opt->plans, .waits = sl_definitions_waits(opt->definitions), .limits = opt->limits,
+		.partitions = co->partitions, .seed = opt->seed, .single = opt->single};
 	co->lanes = calloc((size_t)co->partitions, sizeof(*co->lanes));
 	sl_assert(co->lanes);
 	co->schemas = sl_schemas_new(opt->store, opt->wake, opt->arg);
