@@ -1,6 +1,6 @@
 /* Own lanes: one partition of sluice.instances through take, load, step, commit, emit (design section 3; R2, R4, R5, R7).
  *
- *   PROVE -> TAKE -> RUN -> DEFS -> LOAD <-> STEP -> COMMIT -> RUN
+ *   PROVE -> TAKE -> RUN -> DEFS -> LOAD <-> STEP -> WAITS -> COMMIT -> RUN
  *
  * A refused or lost commit leads back to PROVE with an empty cache. The outbox of a batch is on its way while the next batch
  * is read and stepped; only the next commit waits for it. PROVE and TAKE are in own_take.c, the step in pass.c, what a commit holds

@@ -1,60 +1,30 @@
 /* sluice.definitions: what is written there is read the same by all; what cannot be used does not stop what comes behind it. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/coordinator/world.h"
 
-#include "common/adapters/memory/memory.h"
-#include "services/common/definitions.h"
-
-#define TOPIC "sluice.definitions"
 #define TEXT "id: w\nversion: '1.0.0'\nspecVersion: '0.8'\nstart: A\nstates: [{name: A, type: inject, data: {}, end: true}]\n"
 
-struct world {
-	struct sl_memory *mem;
-	struct sl_arena arena;
-	struct sl_plans *plans;
-	struct sl_broker *broker;
-	struct sl_definitions *defs;
-};
-
-static void no_wake(void *arg)
-{
-	(void)arg;
-}
-
-static void on_fatal(void *arg, int err, const char *text)
-{
-	(void)arg;
-	cr_assert_fail("%d %s", err, text);
-}
-
+/* Without a coordinator: who reads is looked at alone. */
 static struct world *setup(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	w->mem = sl_memory_new(0);
-	sl_arena_init(&w->arena);
-	sl_memory_topic(w->mem, TOPIC, 1, 0);
-	w->plans = sl_plans_new();
-	w->broker = sl_memory_broker(w->mem, "C");
-	struct sl_definitions_options opt = {
-		.broker = w->broker, .plans = w->plans, .topic = TOPIC, .wake = no_wake, .fatal = on_fatal};
-	cr_assert_eq(sl_definitions_new(&opt, &w->defs, NULL), 0);
+	world_open(w, 8);
+	struct sl_definitions_options opt = {.broker = sl_memory_broker(w->mem, "C"), .plans = w->plans,
+		.topic = w->topics.definitions, .wake = no_wake, .fatal = on_fatal, .arg = w};
+	cr_assert_eq(sl_definitions_new(&opt, &w->definitions, NULL), 0);
 	return w;
 }
 
 static void teardown(struct world *w)
 {
-	sl_definitions_free(w->defs);
-	sl_memory_free(w->mem);
-	sl_plans_free(w->plans);
-	sl_arena_release(&w->arena);
+	cr_assert_str_empty(w->fatal);
+	sl_definitions_free(w->definitions);
+	world_close(w);
 	free(w);
 }
 
 static void put(struct world *w, struct sl_record *rec)
 {
-	rec->topic = TOPIC;
-	cr_assert_eq(w->broker->ops->produce(w->broker, rec, NULL, NULL), 0);
+	feed(w, w->topics.definitions, 0, rec);
 }
 
 static void put_wait(struct world *w, const char *name, int32_t partition)
@@ -80,8 +50,8 @@ static void put_odd(struct world *w, const char *value, const char *type)
 static void read_all(struct world *w)
 {
 	for (int64_t ran = 1; ran;)
-		ran = sl_definitions_turn(w->defs) + sl_memory_turn(w->mem, 0);
-	cr_assert(sl_definitions_complete(w->defs));
+		ran = sl_definitions_turn(w->definitions) + sl_memory_turn(w->mem, 0);
+	cr_assert(sl_definitions_complete(w->definitions));
 }
 
 Test(definitions, a_wait_is_known_by_namespace_type_and_partition)
@@ -93,14 +63,14 @@ Test(definitions, a_wait_is_known_by_namespace_type_and_partition)
 	put_wait(w, "other~*", 0);
 	put_wait(w, "default~a~b/c d", 7); /* a type may hold anything */
 	read_all(w);
-	const struct sl_waits *waits = sl_map_get(sl_definitions_waits(w->defs), "default~order.paid");
+	const struct sl_waits *waits = sl_map_get(sl_definitions_waits(w->definitions), "default~order.paid");
 	cr_assert(waits && waits->count == 2 && waits->partitions[0] == 3 && waits->partitions[1] == 5);
-	cr_expect(sl_definitions_wait_known(w->defs, "default~order.paid", 5));
-	cr_expect(sl_definitions_wait_known(w->defs, "other~*", 0));
-	cr_expect(sl_definitions_wait_known(w->defs, "default~a~b/c d", 7));
-	cr_expect_not(sl_definitions_wait_known(w->defs, "default~order.paid", 4));
-	cr_expect_not(sl_definitions_wait_known(w->defs, "other~order.paid", 3));
-	cr_expect_eq(sl_definitions_offset(w->defs), 4);
+	cr_expect(sl_definitions_wait_known(w->definitions, "default~order.paid", 5));
+	cr_expect(sl_definitions_wait_known(w->definitions, "other~*", 0));
+	cr_expect(sl_definitions_wait_known(w->definitions, "default~a~b/c d", 7));
+	cr_expect_not(sl_definitions_wait_known(w->definitions, "default~order.paid", 4));
+	cr_expect_not(sl_definitions_wait_known(w->definitions, "other~order.paid", 3));
+	cr_expect_eq(sl_definitions_offset(w->definitions), 4);
 	teardown(w);
 }
 
@@ -130,9 +100,9 @@ Test(definitions, what_cannot_be_used_is_passed_over)
 	put_odd(w, "{\"ns\":\"default\",\"id\":\"w\"}", "io.sluice.definition.pointer");
 	put_odd(w, "{\"ns\":\"default\",\"hash\":\"h\",\"definition\":\"states: 1\"}", "io.sluice.definition");
 	read_all(w);
-	cr_expect_eq(sl_definitions_waits(w->defs)->count, 0);
-	cr_expect_not_null(sl_definitions_broken(w->defs, "default", "h"));
-	cr_expect_eq(sl_definitions_offset(w->defs), 8);
+	cr_expect_eq(sl_definitions_waits(w->definitions)->count, 0);
+	cr_expect_not_null(sl_definitions_broken(w->definitions, "default", "h"));
+	cr_expect_eq(sl_definitions_offset(w->definitions), 8);
 
 	struct sl_definition def = {.ns = "default", .id = "w", .version = "1.0.0", .hash = "h1", .text = TEXT, .len = strlen(TEXT),
 		.resources = jv_invalid()};
@@ -147,6 +117,6 @@ Test(definitions, what_cannot_be_used_is_passed_over)
 	const char *hash = sl_plans_pointer(w->plans, "default", "w", "1.0.0", &active);
 	cr_expect(hash && strcmp(hash, "h1") == 0 && active);
 	cr_expect_not_null(sl_plans_by_hash(w->plans, "default", "h1"));
-	cr_expect(sl_definitions_wait_known(w->defs, "default~x", 1));
+	cr_expect(sl_definitions_wait_known(w->definitions, "default~x", 1));
 	teardown(w);
 }
